@@ -1,0 +1,1 @@
+//! command (register to be completed)

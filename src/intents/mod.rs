@@ -1,0 +1,1 @@
+//! intents (register to be completed)

@@ -1,0 +1,2 @@
+//! The only reader of arguments, environment and clock (to be completed).
+fn main() {}

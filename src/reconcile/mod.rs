@@ -1,0 +1,2 @@
+//! The pure core (map to be completed).
+pub mod rules;

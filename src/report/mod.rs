@@ -1,0 +1,1 @@
+//! report (register to be completed)

@@ -1,0 +1,1 @@
+//! source (register to be completed)

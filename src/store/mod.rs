@@ -1,0 +1,1 @@
+//! store (register to be completed)
