@@ -15,6 +15,7 @@ pub mod intent;
 pub mod operation;
 pub mod repair;
 pub mod run;
+pub mod stored;
 pub mod text;
 pub mod verdict;
 

@@ -41,8 +41,6 @@ impl IgnoreReason {
 words! {
     /// The rule that linked an operation with an intent, strongest first.
     Rule {
-        /// An earlier run stored the link.
-        Stored = "stored",
         /// The intent's `processor_ref` is the operation's id or object.
         ProcessorRef = "processor_ref",
         /// The operation's reference is the intent's reference, id or idempotency key.

@@ -1,2 +1,279 @@
-//! The pure core (map to be completed).
+//! The pure core: given both sides, what was open and the rules, what is the verdict and what is to be repaired?
+//!
+//! [`reconcile`] has no clock, no I/O and no randomness, is synchronous and cannot fail. It answers from the content of
+//! its inputs alone: the order of rows does not matter, and the same input gives the same answer.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`rules`] | what is the core told? |
+//! | [`recognise`] | which rows of the feed are new, known, moved on or changed? |
+//! | `keys` | which rows do shared keys tie together? |
+//! | `sieve` | which components are beyond doubt? |
+//! | `component` | one component with its look-ups |
+//! | `ladder` | which intent is an operation's? |
+//! | [`lifecycle`] | the decision table |
+//! | `judge` | what is the verdict about each row of a component? |
+//! | `absence` | what may be called absent? |
+//! | `payouts` | is a payout the sum of its parts? |
+//! | `plan` | breaks with ids and evidence, and the repairs that policy allows |
+//! | `tally` | do counts and sums add up? |
+//!
+//! Decisions: one transaction's worth of rows is one call; partitioning is by connected component and happens inside.
+//! Everything a component needs is in it, payout sums excepted, so a caller may hand over any batch that is complete for
+//! its keys.
+
+mod absence;
+mod component;
+mod judge;
+mod keys;
+mod ladder;
+pub mod lifecycle;
+mod payouts;
+mod plan;
+pub mod recognise;
 pub mod rules;
+mod sieve;
+mod tally;
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+
+use crate::model::breaks::Break;
+use crate::model::intent::Intents;
+use crate::model::operation::{OperationStatus, Operations};
+use crate::model::repair::Repair;
+use crate::model::run::{Basis, Tally, Total};
+use crate::model::verdict::{Disposition, Match, Pending, Rule};
+use component::{Component, Scope};
+use keys::{Components, Keys};
+use rules::{Frame, Rules};
+
+pub use plan::{break_id, guard};
+
+/// What is known of an operation from earlier runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// In the feed, never stored.
+    New,
+    /// In the feed as it is stored.
+    Known,
+    /// In the feed, and further than it is stored, as allowed.
+    Moved,
+    /// In the feed with other content than is stored.
+    Changed,
+    /// Stored, not in this feed.
+    Stored,
+    /// A repetition of another row of the feed: not counted.
+    Repeat,
+}
+
+/// A link that an earlier run stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredLink {
+    /// Index of the intent in the snapshot.
+    pub intent: usize,
+    /// The rule that made it.
+    pub rule: Rule,
+}
+
+/// Both sides at one moment, complete for the keys of the rows in question.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    /// The feed, and stored operations that its keys lead to.
+    pub operations: &'a Operations,
+    /// For each operation, what is known of it.
+    pub seen: &'a [Seen],
+    /// For operations that are [`Seen::Changed`]: what differs.
+    pub changes: &'a BTreeMap<usize, String>,
+    /// For each operation, the link that is stored.
+    pub links: &'a [Option<StoredLink>],
+    /// Local rows.
+    pub intents: &'a Intents,
+    /// For each intent, whether an operation of another source is linked with it.
+    pub is_linked_elsewhere: &'a [bool],
+    /// Every break of the source that is not resolved: open, acknowledged, closed.
+    pub open: &'a [Break],
+}
+
+/// A link to store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewLink {
+    /// Index of the operation in the snapshot.
+    pub operation: usize,
+    /// Index of the intent in the snapshot.
+    pub intent: usize,
+    /// The rule that made it.
+    pub rule: Rule,
+    /// Whether the operation satisfies the intent, rather than being a part or a failed attempt.
+    pub is_principal: bool,
+}
+
+/// A break that was found or is still open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The break.
+    pub found: Break,
+    /// First seen in this run.
+    pub is_new: bool,
+    /// Operations beside the break's own that it is about.
+    pub also: Vec<String>,
+}
+
+/// The verdict about a snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// For each operation of the snapshot.
+    pub operations: Vec<Disposition>,
+    /// For each intent of the snapshot.
+    pub intents: Vec<Disposition>,
+    /// Pairs that belong together and agree, by intent.
+    pub matches: Vec<Match>,
+    /// Rows whose time has not come.
+    pub pending: Vec<Pending>,
+    /// Breaks that are open after the comparison or that this run's repairs close; sorted by severity, class and ids.
+    pub findings: Vec<Finding>,
+    /// Ids of stored breaks that were seen in order again.
+    pub resolved: Vec<String>,
+    /// Repairs that policy allows, in order of the breaks.
+    pub repairs: Vec<Repair>,
+    /// Links to store.
+    pub links: Vec<NewLink>,
+    /// Operations in scope that are not stored yet.
+    pub new_operations: Vec<usize>,
+    /// Operations whose stored row moves on to the feed's content.
+    pub moved_operations: Vec<usize>,
+    /// Operations whose feed content is not accepted: kept as a version beside the stored row.
+    pub rejected_changes: Vec<usize>,
+    /// Sums per currency, by code.
+    pub totals: Vec<Total>,
+    /// Counts of operations.
+    pub operation_tally: Tally,
+    /// Counts of intents.
+    pub intent_tally: Tally,
+    /// Tolerated or rounded differences of matches, summed per currency.
+    pub deltas: BTreeMap<crate::money::Currency, i128>,
+    /// Payouts whose parts may lie before what was read.
+    pub unverified_payouts: u64,
+    /// What does not add up; empty unless there is a bug.
+    pub violations: Vec<String>,
+}
+
+/// Reconciles a snapshot. See the module's documentation for what it promises.
+pub fn reconcile(snapshot: &Snapshot<'_>, rules: &Rules, frame: &Frame) -> Outcome {
+    reconcile_with(snapshot, rules, frame, true)
+}
+
+/// The same with every component judged: the sieve may only save work, never change the answer.
+pub fn reconcile_without_sieve(snapshot: &Snapshot<'_>, rules: &Rules, frame: &Frame) -> Outcome {
+    reconcile_with(snapshot, rules, frame, false)
+}
+
+fn reconcile_with(
+    snapshot: &Snapshot<'_>,
+    rules: &Rules,
+    frame: &Frame,
+    has_sieve: bool,
+) -> Outcome {
+    let keys = Keys::of(snapshot);
+    let truncated = keys::truncated(snapshot, &keys, rules.reference_max_chars);
+    let components = Components::of(snapshot, &keys, &truncated);
+    let truncated: HashMap<usize, Vec<usize>> = truncated.into_iter().collect();
+    let open = plan::OpenBreaks::of(snapshot.open, &keys);
+    let scope = scope(snapshot, rules, frame, &open, &keys);
+    let payouts = payouts::sums(snapshot, &keys);
+    let mut verdicts = judge::Verdicts::new(snapshot);
+    for (operations, intents) in components.iter() {
+        if has_sieve
+            && let [operation] = operations
+            && intents.len() == 1
+            && let Some(intent) = intents.iter().next()
+            && sieve::settle(
+                snapshot,
+                &keys,
+                &scope,
+                &open,
+                (*operation as usize, intent),
+                &mut verdicts,
+            )
+        {
+            continue;
+        }
+        let is_asked = operations.iter().any(|&row| scope.operations[row as usize])
+            || intents.iter().any(|row| scope.intents[row]);
+        if is_asked {
+            let component =
+                Component::new(snapshot, &keys, &scope, frame, operations, intents.iter());
+            let links = ladder::link(&component, rules, &truncated);
+            let context = judge::Context {
+                rules,
+                frame,
+                snapshot,
+                keys: &keys,
+                open: &open,
+                payouts: &payouts,
+            };
+            judge::judge(&component, &links, context, &mut verdicts);
+        }
+    }
+    let mut scope = scope;
+    for row in verdicts.not_ours.drain(..) {
+        scope.intents[row] = false;
+    }
+    let mut outcome = plan::plan(snapshot, rules, frame, &open, &keys, verdicts);
+    tally::tally(snapshot, &scope, &mut outcome);
+    outcome
+}
+
+/// Which rows ask for a verdict of their own: those in the window, those that are open or that a break is open about,
+/// and — where the watermark leads — those that appeared or changed since, however old they are.
+fn scope(
+    snapshot: &Snapshot<'_>,
+    rules: &Rules,
+    frame: &Frame,
+    open: &plan::OpenBreaks<'_>,
+    keys: &Keys<'_>,
+) -> Scope {
+    let window = frame.window;
+    let everything = window.basis == Basis::Files;
+    let operations = (0..snapshot.operations.len())
+        .map(|row| {
+            let seen = snapshot.seen[row];
+            let at = snapshot.operations.occurred_at[row];
+            let appeared = window.basis == Basis::Watermark
+                && match seen {
+                    Seen::New => {
+                        (frame.low <= at && at < window.to) || component::is_far_ahead(at, frame)
+                    }
+                    Seen::Moved | Seen::Changed => true,
+                    Seen::Known | Seen::Stored | Seen::Repeat => false,
+                };
+            let is_open = matches!(seen, Seen::Known | Seen::Moved | Seen::Stored)
+                && snapshot.operations.status[row] == OperationStatus::Pending
+                && snapshot.operations.ignore[row].is_none();
+            seen != Seen::Repeat
+                && (everything
+                    || window.contains(at)
+                    || appeared
+                    || is_open
+                    || open.is_about_operation(keys.operations[row].id))
+        })
+        .collect();
+    let intents = (0..snapshot.intents.len())
+        .map(|row| {
+            let status = snapshot.intents.status[row];
+            let is_asked = everything
+                || window.contains(snapshot.intents.created_at[row])
+                || status.is_open()
+                || open.is_about_intent(keys.intents[row].id);
+            let owner = snapshot.intents.text.get(snapshot.intents.source[row]);
+            is_asked
+                && !snapshot.is_linked_elsewhere[row]
+                && (owner.is_empty() || owner == rules.source)
+        })
+        .collect();
+    Scope {
+        operations,
+        intents,
+    }
+}

@@ -1,0 +1,347 @@
+//! What the operations that claim an intent amount to together.
+
+use super::Judge;
+use crate::model::intent::IntentStatus;
+use crate::model::operation::{Family, OperationKind, OperationStatus};
+use crate::reconcile::component::{Agreement, agreement};
+use crate::reconcile::ladder::share_payment;
+use crate::reconcile::lifecycle::Processor;
+
+/// Where the money of a group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Money {
+    /// None has moved.
+    None,
+    /// Moved, and stayed.
+    Kept,
+    /// Part of it came back: so much, in minor units.
+    Partly(i128),
+    /// All of it came back.
+    Back,
+    /// More came back than had moved: so much too much.
+    TooMuch(i128),
+}
+
+/// The operations that answer an intent.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// The column of the decision table; `None` = nothing that counts.
+    pub(crate) processor: Option<Processor>,
+    /// The operation that satisfies the intent, or the captures that add up to it; or the row that gives the status.
+    pub(crate) members: Vec<usize>,
+    /// Rows that gave money of the members back.
+    pub(crate) returns: Vec<usize>,
+    /// Further rows that moved money.
+    pub(crate) extras: Vec<usize>,
+    /// Rows of the same payment that carry no money.
+    pub(crate) attached: Vec<usize>,
+    pub(crate) money: Money,
+    pub(crate) agreement: Agreement,
+    /// A failure that the profile calls final.
+    pub(crate) is_final: bool,
+    /// A hold that is still alive.
+    pub(crate) is_hold: bool,
+    /// Captures that add up.
+    pub(crate) is_sum: bool,
+    /// No member dominates: every row that moved money is an extra.
+    pub(crate) is_contested: bool,
+    /// Members are out of reach; only what came back is seen.
+    pub(crate) is_original_unseen: bool,
+    /// The status that a failure or expiry means for the intent.
+    pub(crate) word: IntentStatus,
+}
+
+impl Judge<'_, '_> {
+    /// Reads the claims of an intent that is not a dispute.
+    pub(crate) fn group(&self, intent: usize) -> Group {
+        let family = self.c.intents[intent].row_data.kind.family();
+        let claims = &self.claims[intent];
+        let own: Vec<usize> = claims
+            .iter()
+            .copied()
+            .filter(|&at| self.c.operations[at].is_own(family))
+            .collect();
+        let returns: Vec<usize> = claims
+            .iter()
+            .copied()
+            .filter(|&at| self.c.operations[at].is_return() && self.c.operations[at].moved)
+            .collect();
+        let mut movers: Vec<usize> = own
+            .iter()
+            .copied()
+            .filter(|&at| self.c.operations[at].moved)
+            .collect();
+        let mut group = Group {
+            processor: None,
+            members: Vec::new(),
+            returns: Vec::new(),
+            extras: Vec::new(),
+            attached: own
+                .iter()
+                .copied()
+                .filter(|&at| !self.c.operations[at].moved)
+                .collect(),
+            money: Money::None,
+            agreement: Agreement::Agrees { delta: 0 },
+            is_final: false,
+            is_hold: false,
+            is_sum: false,
+            is_contested: false,
+            is_original_unseen: false,
+            word: IntentStatus::Failed,
+        };
+        if movers.is_empty() {
+            if returns.is_empty() {
+                self.read_status(intent, family, &mut group);
+            } else {
+                group.is_original_unseen = true;
+                group.returns = returns;
+                let claimed = i128::from(self.c.intents[intent].row_data.amount_minor);
+                group.money = self.balance(claimed, &group.returns);
+                // A row that failed without money is what the return answers.
+                let failed = group
+                    .attached
+                    .iter()
+                    .position(|&at| self.c.operations[at].is_failed());
+                group.members = failed
+                    .map(|n| vec![group.attached.remove(n)])
+                    .unwrap_or_default();
+                group.processor = Some(column(group.money));
+            }
+            return group;
+        }
+        movers.sort_by_key(|&at| self.preference(intent, at));
+        self.choose(intent, movers, &mut group);
+        let (mine, others): (Vec<usize>, Vec<usize>) = returns.into_iter().partition(|&at| {
+            self.links.parent_operation[at].is_none_or(|parent| !group.extras.contains(&parent))
+        });
+        // What came back of an extra is judged with it.
+        drop(others);
+        group.returns = mine;
+        let moved: i128 = group
+            .members
+            .iter()
+            .map(|&at| self.c.operations[at].magnitude())
+            .sum();
+        group.money = self.balance(moved, &group.returns);
+        group.processor = Some(column(group.money));
+        group
+    }
+
+    /// The order in which rows that moved money may satisfy an intent: a stored link, a named one, equal money, money
+    /// that was not given back, the earliest, then by id.
+    fn preference(
+        &self,
+        intent: usize,
+        at: usize,
+    ) -> (bool, bool, bool, bool, crate::time::Instant, &str) {
+        let operation = &self.c.operations[at];
+        let processor = self.c.intents[intent].keys.processor;
+        let is_named = processor != 0 && processor == operation.keys.id;
+        let agrees = self.c.agreement(at, intent, self.context.rules).is_full();
+        let is_given_back = self.links.given_back[at] >= operation.magnitude();
+        let row = &operation.row_data;
+        (
+            !self.links.is_stored[at],
+            !is_named,
+            !agrees,
+            is_given_back,
+            row.occurred_at,
+            row.operation_id,
+        )
+    }
+
+    fn choose(&self, intent: usize, movers: Vec<usize>, group: &mut Group) {
+        let rules = self.context.rules;
+        let local = &self.c.intents[intent];
+        let first = movers[0];
+        group.agreement = self.c.agreement(first, intent, rules);
+        let is_certain = self.links.is_stored[first]
+            || (local.keys.processor != 0
+                && local.keys.processor == self.c.operations[first].keys.id);
+        if !group.agreement.is_full() && movers.len() > 1 {
+            // A stored capture of a sum brings its sisters along.
+            let captures: Vec<usize> = movers
+                .iter()
+                .copied()
+                .filter(|&at| self.c.operations[at].row_data.kind == OperationKind::Capture)
+                .collect();
+            if captures.contains(&first) && captures.len() > 1 && share_payment(self.c, &captures) {
+                let sum: i128 = captures
+                    .iter()
+                    .map(|&at| i128::from(self.c.operations[at].row_data.amount_minor))
+                    .sum();
+                let currency = self.c.operations[first].row_data.currency;
+                let is_one_currency = captures
+                    .iter()
+                    .all(|&at| self.c.operations[at].row_data.currency == currency);
+                if is_one_currency {
+                    group.agreement = agreement(sum, currency, &local.row_data, rules);
+                    group.is_sum = true;
+                    group.extras = movers
+                        .iter()
+                        .copied()
+                        .filter(|at| !captures.contains(at))
+                        .collect();
+                    group.members = captures;
+                    return;
+                }
+            }
+            if !is_certain {
+                group.is_contested = true;
+                group.extras = movers;
+                return;
+            }
+        }
+        group.members = vec![first];
+        group.extras = movers[1..].to_vec();
+    }
+
+    /// What is left of so much money after what came back.
+    fn balance(&self, moved: i128, returns: &[usize]) -> Money {
+        let back: i128 = returns
+            .iter()
+            .map(|&at| self.c.operations[at].magnitude())
+            .sum();
+        match back {
+            0 => Money::Kept,
+            back if back < moved => Money::Partly(back),
+            back if back == moved => Money::Back,
+            back => Money::TooMuch(back - moved),
+        }
+    }
+
+    /// The status of rows of which none moved money.
+    fn read_status(&self, intent: usize, family: Family, group: &mut Group) {
+        let local = &self.c.intents[intent];
+        let claims_success = local.row_data.status == IntentStatus::Succeeded;
+        let names_another = |at: usize| {
+            let keys = self.c.operations[at].keys;
+            let is_named = [keys.id, keys.object, keys.parent].contains(&local.keys.processor);
+            local.keys.processor != 0
+                && !is_named
+                && !self.links.is_stored[at]
+                && !self.hangs_on_named(intent, at)
+        };
+        // Another attempt than the one a succeeded row names says nothing about it.
+        let rows: Vec<usize> = group
+            .attached
+            .iter()
+            .copied()
+            .filter(|&at| !(claims_success && names_another(at)))
+            .collect();
+        let latest = |wanted: &dyn Fn(usize) -> bool| {
+            rows.iter()
+                .copied()
+                .filter(|&at| wanted(at))
+                .max_by_key(|&at| {
+                    let row = &self.c.operations[at].row_data;
+                    (row.occurred_at, row.operation_id)
+                })
+        };
+        let status = |at: usize| self.c.operations[at].row_data.status;
+        let kind = |at: usize| self.c.operations[at].row_data.kind;
+        let voids: Vec<usize> = rows
+            .iter()
+            .copied()
+            .filter(|&at| {
+                kind(at) == OperationKind::Void && status(at) == OperationStatus::Succeeded
+            })
+            .collect();
+        let is_voided = |at: usize| {
+            voids
+                .iter()
+                .any(|&void| self.links.parent_operation[void].is_none_or(|parent| parent == at))
+        };
+        let zero = latest(&|at| self.c.operations[at].is_zero_success());
+        let waiting = latest(&|at| {
+            kind(at) != OperationKind::Void
+                && (status(at) == OperationStatus::Pending
+                    || (status(at) == OperationStatus::Succeeded
+                        && !self.c.operations[at].is_live_hold()
+                        && !self.c.operations[at].is_zero_success()))
+        });
+        let hold = latest(&|at| self.c.operations[at].is_live_hold() && !is_voided(at));
+        let over =
+            latest(&|at| self.c.operations[at].is_failed() || self.c.operations[at].is_expired());
+        let failed_capture = over.filter(|&at| {
+            kind(at) != OperationKind::Authorization && self.c.operations[at].is_failed()
+        });
+        let void = voids
+            .iter()
+            .copied()
+            .max_by_key(|&at| self.c.operations[at].row_data.occurred_at);
+        let is_final = |at: usize| self.c.operations[at].row_data.is_final;
+        let hold_outweighs =
+            local.row_data.status.is_open() && failed_capture.is_none_or(|at| !is_final(at));
+        let member = match (zero, waiting, hold) {
+            (Some(at), ..) => {
+                group.processor = Some(Processor::Succeeded);
+                group.money = Money::Kept;
+                group.agreement = self.c.agreement(at, intent, self.context.rules);
+                Some(at)
+            }
+            (None, Some(at), _) => {
+                group.processor = Some(Processor::Pending);
+                Some(at)
+            }
+            (None, None, Some(at)) if hold_outweighs || failed_capture.is_none() => {
+                group.processor = Some(Processor::Pending);
+                group.is_hold = true;
+                group.agreement = self.c.agreement(at, intent, self.context.rules);
+                Some(at)
+            }
+            (None, None, _) => match (void.filter(|_| hold.is_none()), over) {
+                (Some(at), _) => {
+                    group.processor = Some(Processor::Failed);
+                    group.is_final = true;
+                    group.word = IntentStatus::Canceled;
+                    Some(at)
+                }
+                (None, Some(at)) => {
+                    group.is_final = is_final(at);
+                    group.agreement = self.c.agreement(at, intent, self.context.rules);
+                    (group.processor, group.word) = match status(at) {
+                        OperationStatus::Expired => {
+                            (Some(Processor::Expired), IntentStatus::Expired)
+                        }
+                        OperationStatus::Canceled => {
+                            (Some(Processor::Failed), IntentStatus::Canceled)
+                        }
+                        _ => (Some(Processor::Failed), IntentStatus::Failed),
+                    };
+                    Some(at)
+                }
+                (None, None) => None,
+            },
+        };
+        if let Some(member) = member {
+            group.members = vec![member];
+            group.attached.retain(|&at| at != member);
+        }
+        debug_assert!(
+            group
+                .attached
+                .iter()
+                .all(|&at| self.c.operations[at].is_own(family)),
+            "own rows only"
+        );
+    }
+
+    /// Whether the row is a capture or void of the operation that the intent names.
+    fn hangs_on_named(&self, intent: usize, at: usize) -> bool {
+        let processor = self.c.intents[intent].keys.processor;
+        self.links.parent_operation[at].is_some_and(|parent| {
+            let keys = self.c.operations[parent].keys;
+            keys.id == processor || keys.object == processor || self.links.is_stored[parent]
+        })
+    }
+}
+
+fn column(money: Money) -> Processor {
+    match money {
+        Money::None => Processor::Pending,
+        Money::Kept => Processor::Succeeded,
+        Money::Partly(_) | Money::Back | Money::TooMuch(_) => Processor::Failed,
+    }
+}

@@ -1,0 +1,484 @@
+//! Rows that stand alone: set aside, unreadable, changed, contested, or without a counterpart.
+
+use super::{Judge, RepairDraft};
+use crate::model::breaks::BreakClass;
+use crate::model::intent::IntentKind;
+use crate::model::operation::{Family, OperationKind};
+use crate::model::repair::RepairAction;
+use crate::model::verdict::{Disposition, IgnoreReason};
+use crate::money::{Currency, Money as Amount};
+use crate::reconcile::Seen;
+use crate::reconcile::component::clamp;
+use crate::reconcile::ladder::ContestReason;
+
+impl Judge<'_, '_> {
+    /// Rows that profile, scope or mode set aside, and rows of either side that cannot be used.
+    pub(super) fn set_aside(&mut self) {
+        for at in 0..self.c.operations.len() {
+            let row = &self.c.operations[at];
+            if let Some(reason) = row.row_data.ignore {
+                self.dispose(&[at], &[], Disposition::Ignored(reason));
+            } else if !row.invalid.is_empty() {
+                self.invalid_operation(at);
+            }
+        }
+        for at in 0..self.c.intents.len() {
+            if !self.c.intents[at].row_data.invalid.is_empty() {
+                self.invalid_intent(at);
+            }
+        }
+    }
+
+    fn invalid_operation(&mut self, at: usize) {
+        let row = &self.c.operations[at];
+        let named = [row.keys.reference, row.keys.id, row.keys.object]
+            .into_iter()
+            .find_map(|key| {
+                self.c
+                    .named(key)
+                    .find(|&intent| self.claims[intent].is_empty())
+            });
+        let intents: Vec<usize> = named.into_iter().collect();
+        if !self.dispose(&[at], &[], Disposition::Unmatched) {
+            return;
+        }
+        // The row that it names waits for a readable version; nothing else is said of it.
+        self.dispose(&[], &intents, Disposition::Unmatched);
+        let money = (row.row_data.currency != Currency::NONE).then(|| self.money(at));
+        let why = format!("{}: {}", self.id(at), row.invalid);
+        self.raise(
+            BreakClass::InvalidRecord,
+            (Some(at), named),
+            (money, None),
+            why,
+        );
+    }
+
+    fn invalid_intent(&mut self, at: usize) {
+        let local = &self.c.intents[at];
+        let family = local.row_data.kind.family();
+        let operation = (0..self.c.operations.len()).find(|&at| {
+            let row = &self.c.operations[at];
+            let is_named = local.keys.is_reference(row.keys.reference)
+                || (local.keys.processor != 0
+                    && [row.keys.id, row.keys.object].contains(&local.keys.processor));
+            is_named
+                && row.is_own(family)
+                && row.is_usable()
+                && self.links.of[at].is_none()
+                && !self.is_done[at]
+        });
+        let operations: Vec<usize> = operation.into_iter().collect();
+        if self.dispose(&operations, &[at], Disposition::Unmatched) {
+            let money = (local.row_data.currency != Currency::NONE
+                && local.row_data.amount_minor != 0)
+                .then(|| self.intent_money(at));
+            let why = format!("{}: {}", local.row_data.intent_id, local.row_data.invalid);
+            self.raise(
+                BreakClass::InvalidRecord,
+                (operation, Some(at)),
+                (money, None),
+                why,
+            );
+        }
+    }
+
+    /// One operation that several intents record.
+    pub(super) fn recorded_twice(&mut self) {
+        for (operation, intents) in &self.links.recorded_twice {
+            if self.is_done[*operation]
+                || !self.dispose(&[*operation], intents, Disposition::Unmatched)
+            {
+                continue;
+            }
+            let names: Vec<&str> = intents
+                .iter()
+                .map(|&intent| self.intent_id(intent))
+                .collect();
+            let why = format!(
+                "{}; {} each record it as their own",
+                self.says(*operation),
+                names.join(" and ")
+            );
+            let money = self.money(*operation);
+            self.raise(
+                BreakClass::DuplicateRecord,
+                (Some(*operation), intents.first().copied()),
+                (Some(money), None),
+                why,
+            );
+        }
+    }
+
+    /// Operations that are only proposed.
+    pub(super) fn contests(&mut self) {
+        for contest in &self.links.contests {
+            let at = contest.operation;
+            if self.is_done[at] || !self.c.operations[at].moved {
+                continue;
+            }
+            let taken = contest
+                .intents
+                .iter()
+                .all(|&intent| !self.claims[intent].is_empty());
+            if taken && self.is_given_back(at) {
+                self.returned_in_full(at);
+                continue;
+            }
+            if !self.dispose(&[at], &[], Disposition::Unmatched) {
+                continue;
+            }
+            let waiting: Vec<usize> = contest
+                .intents
+                .iter()
+                .copied()
+                .filter(|&intent| self.claims[intent].is_empty() && self.c.intents[intent].in_scope)
+                .collect();
+            self.dispose(&[], &waiting, Disposition::Unmatched);
+            let mut names: Vec<&str> = contest
+                .intents
+                .iter()
+                .take(5)
+                .map(|&at| self.intent_id(at))
+                .collect();
+            let more = format!("{} more", contest.intents.len().saturating_sub(5));
+            if contest.intents.len() > 5 {
+                names.push(&more);
+            }
+            let names = names.join(", ");
+            let reason = match contest.why {
+                ContestReason::Several => {
+                    format!("its reference names several rows, and none fits better: {names}")
+                }
+                ContestReason::Truncated => {
+                    format!(
+                        "its reference \"{}\" may be the beginning of {names}",
+                        self.c.operations[at].row_data.reference.trim()
+                    )
+                }
+                ContestReason::Contradiction => {
+                    format!("its reference names {names}, its parent another payment")
+                }
+                ContestReason::SharedAmount => {
+                    format!(
+                        "its reference is shared by {names}, and its amount fits none that is left"
+                    )
+                }
+            };
+            let intent = if let [only] = contest.intents.as_slice() {
+                Some(*only)
+            } else {
+                None
+            };
+            let why = format!("{}; {reason}", self.says(at));
+            let money = self.money(at);
+            self.raise(
+                BreakClass::AmbiguousMatch,
+                (Some(at), intent),
+                (Some(money), None),
+                why,
+            );
+        }
+    }
+
+    /// Operations that were seen again with other content.
+    pub(super) fn changed(&mut self) {
+        for at in 0..self.c.operations.len() {
+            let row = &self.c.operations[at];
+            if row.seen != Seen::Changed || self.is_done[at] {
+                continue;
+            }
+            let change = self
+                .context
+                .snapshot
+                .changes
+                .get(&row.row)
+                .map_or("its content", String::as_str);
+            let why = format!(
+                "{} was seen again with other content: {change}",
+                self.id(at)
+            );
+            if self.context.open.is_accepted(
+                BreakClass::OperationChanged,
+                self.context.rules,
+                &row.row_data,
+                change,
+            ) {
+                self.verdicts.accepted.push(row.row);
+                continue;
+            }
+            let intent = self.links.of[at].map(|(intent, _)| intent);
+            let intents: Vec<usize> = intent.into_iter().collect();
+            if self.dispose(&[at], &intents, Disposition::Unmatched) {
+                let money = self.money(at);
+                let draft = self.raise(
+                    BreakClass::OperationChanged,
+                    (Some(at), intent),
+                    (Some(money), None),
+                    why,
+                );
+                draft.evidence = change.to_owned();
+            }
+        }
+    }
+
+    /// Operations beyond what the intents under a shared reference ask for.
+    pub(super) fn excess_of_shared(&mut self) {
+        for &(operation, intent) in &self.links.excess {
+            self.extra(intent, operation, true);
+        }
+    }
+
+    /// Operations that found no intent.
+    pub(super) fn leftovers(&mut self) {
+        for is_return in [false, true] {
+            for at in 0..self.c.operations.len() {
+                if !self.is_done[at] && self.c.operations[at].is_return() == is_return {
+                    self.leftover(at);
+                }
+            }
+        }
+    }
+
+    fn leftover(&mut self, at: usize) {
+        let row = &self.c.operations[at];
+        let ignore = |judge: &mut Self, reason| {
+            judge.dispose(&[at], &[], Disposition::Ignored(reason));
+        };
+        let is_over = row.is_failed() || row.is_expired();
+        match row.row_data.kind {
+            OperationKind::Charge
+            | OperationKind::Capture
+            | OperationKind::Authorization
+            | OperationKind::Void => {
+                if row.moved {
+                    self.unknown_charge(at);
+                } else if row.is_live_hold() {
+                    ignore(
+                        self,
+                        if self.has_capture(at) {
+                            IgnoreReason::LifeCycle
+                        } else {
+                            IgnoreReason::Hold
+                        },
+                    );
+                } else if row.row_data.kind == OperationKind::Void {
+                    ignore(self, IgnoreReason::LifeCycle);
+                } else {
+                    ignore(
+                        self,
+                        if is_over {
+                            IgnoreReason::FailedAttempt
+                        } else {
+                            IgnoreReason::NoMoney
+                        },
+                    );
+                }
+            }
+            OperationKind::Refund if row.moved => self.unknown_refund(at),
+            OperationKind::Refund => {
+                ignore(
+                    self,
+                    if is_over {
+                        IgnoreReason::FailedAttempt
+                    } else {
+                        IgnoreReason::NoMoney
+                    },
+                );
+            }
+            OperationKind::Dispute if row.moved => self.unknown_dispute(at),
+            OperationKind::Dispute => ignore(self, IgnoreReason::NoMoney),
+            OperationKind::Payout if row.moved => self.lone_payout(at),
+            OperationKind::Payout => {
+                ignore(
+                    self,
+                    if is_over {
+                        IgnoreReason::FailedAttempt
+                    } else {
+                        IgnoreReason::NoMoney
+                    },
+                );
+            }
+            OperationKind::RefundFailure
+            | OperationKind::DisputeReversal
+            | OperationKind::Other => {
+                if row.moved {
+                    self.missing_local(at, &[], None);
+                } else {
+                    ignore(self, IgnoreReason::NoMoney);
+                }
+            }
+            OperationKind::PayoutFailure if row.moved => self.returned_payout(at, &[at]),
+            OperationKind::PayoutFailure => ignore(self, IgnoreReason::NoMoney),
+            OperationKind::Fee => ignore(self, IgnoreReason::AccountLevelFee),
+            OperationKind::Transfer | OperationKind::Adjustment => {
+                ignore(self, IgnoreReason::AccountLevel)
+            }
+            OperationKind::ReserveHold | OperationKind::ReserveRelease => {
+                ignore(self, IgnoreReason::Hold)
+            }
+            OperationKind::Conversion => ignore(self, IgnoreReason::Conversion),
+        }
+    }
+
+    fn is_recorded_here(&self, kind: IntentKind) -> bool {
+        self.context.rules.kinds.contains(&kind)
+    }
+
+    fn has_capture(&self, at: usize) -> bool {
+        self.children_of(at)
+            .iter()
+            .any(|&child| self.c.operations[child].family() == Some(Family::Charge))
+    }
+
+    fn unknown_charge(&mut self, at: usize) {
+        if !self.is_recorded_here(IntentKind::Charge) {
+            self.dispose(&[at], &[], Disposition::Ignored(IgnoreReason::AccountLevel));
+            return;
+        }
+        let returns = self.returns_of(at);
+        self.missing_local(at, &returns, None);
+    }
+
+    /// Returns that name an operation and found no intent.
+    fn returns_of(&self, at: usize) -> Vec<usize> {
+        let mut found: Vec<usize> = self
+            .children_of(at)
+            .iter()
+            .copied()
+            .filter(|&child| {
+                let row = &self.c.operations[child];
+                row.is_return()
+                    && row.is_usable()
+                    && self.links.of[child].is_none()
+                    && !self.is_done[child]
+            })
+            .collect();
+        let deeper: Vec<usize> = found
+            .iter()
+            .flat_map(|&child| self.returns_of(child))
+            .collect();
+        found.extend(deeper);
+        found
+    }
+
+    fn unknown_refund(&mut self, at: usize) {
+        if self.is_given_back(at) {
+            return self.returned_in_full(at);
+        }
+        if !self.is_recorded_here(IntentKind::Refund) {
+            self.dispose(&[at], &[], Disposition::Ignored(IgnoreReason::AccountLevel));
+            return;
+        }
+        let returns = self.returns_of(at);
+        let is_whole = self.links.given_back[at] == 0;
+        let repair = self.links.parent_intent[at]
+            .filter(|_| is_whole)
+            .map(|parent| RepairDraft {
+                action: RepairAction::RecordRefund,
+                intent: self.c.intents[parent].row,
+                operation: self.c.operations[at].row,
+                status: crate::model::intent::IntentStatus::Succeeded,
+                money: Some(self.money(at)),
+                keeps_open: false,
+            });
+        self.missing_local(at, &returns, repair);
+    }
+
+    fn unknown_dispute(&mut self, at: usize) {
+        if !self.is_recorded_here(IntentKind::Dispute) {
+            self.dispose(&[at], &[], Disposition::Ignored(IgnoreReason::AccountLevel));
+            return;
+        }
+        let returns = self.returns_of(at);
+        let mut rows = vec![at];
+        rows.extend(&returns);
+        let sum = self.dispute_sum(&rows, 0);
+        let currency = self.c.operations[at].row_data.currency;
+        let repair = self.links.parent_intent[at]
+            .filter(|_| sum.returned <= sum.taken)
+            .map(|parent| RepairDraft {
+                action: RepairAction::RecordDispute,
+                intent: self.c.intents[parent].row,
+                operation: self.c.operations[at].row,
+                status: sum.status(),
+                money: Some(Amount::new(clamp(sum.taken), currency)),
+                keeps_open: true,
+            });
+        self.missing_local(at, &returns, repair);
+    }
+
+    fn missing_local(&mut self, at: usize, returns: &[usize], repair: Option<RepairDraft>) {
+        let mut rows = vec![at];
+        rows.extend(returns);
+        if !self.dispose(&rows, &[], Disposition::Unmatched) {
+            return;
+        }
+        let parent = self.links.parent_intent[at];
+        let row = &self.c.operations[at].row_data;
+        let mut why = self.says(at);
+        match (parent, row.reference.trim()) {
+            (Some(parent), _) => why.push_str(&format!(
+                " under {}, and no local row asks for it",
+                self.intent_id(parent)
+            )),
+            (None, "") if row.parent_id.is_empty() => {
+                why.push_str(", without a reference, and no local row names it")
+            }
+            (None, "") => why.push_str(&format!(" of {}, which no local row names", row.parent_id)),
+            (None, reference) => why.push_str(&format!(
+                " under the reference \"{reference}\", which no local row has"
+            )),
+        }
+        let back = self.links.given_back[at];
+        let money = self.money(at);
+        let delta =
+            (back > 0).then(|| Amount::new(clamp(i128::from(money.minor) - back), money.currency));
+        let also = self.rows(returns);
+        let draft = self.raise(
+            BreakClass::MissingLocal,
+            (Some(at), parent),
+            (Some(money), delta),
+            why,
+        );
+        draft.also = also;
+        draft.repair = repair;
+    }
+
+    fn lone_payout(&mut self, at: usize) {
+        let returns = self.returns_of(at);
+        let residual = self.tied(at);
+        let mut rows = vec![at];
+        rows.extend(&returns);
+        if !returns.is_empty() {
+            self.returned_payout(at, &rows);
+        } else if residual.is_some() {
+            self.dispose(&rows, &[], Disposition::Unmatched);
+        } else {
+            self.dispose(&rows, &[], Disposition::Ignored(IgnoreReason::AccountLevel));
+        }
+        if let Some(residual) = residual.filter(|_| self.c.operations[at].in_scope) {
+            self.payout_residual(at, None, residual);
+        }
+    }
+
+    fn returned_payout(&mut self, at: usize, rows: &[usize]) {
+        if self.dispose(rows, &[], Disposition::Unmatched) {
+            let back = rows
+                .iter()
+                .copied()
+                .find(|&row| self.c.operations[row].is_return())
+                .unwrap_or(at);
+            let why = format!("{}: the money of a payout came back", self.says(back));
+            let money = self.money(back);
+            let also = self.rows(rows);
+            self.raise(
+                BreakClass::PayoutReturned,
+                (Some(back), None),
+                (Some(money), None),
+                why,
+            )
+            .also = also;
+        }
+    }
+}

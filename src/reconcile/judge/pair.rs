@@ -1,0 +1,925 @@
+//! Intents with the operations that claim them, by the decision table.
+
+use hashbrown::HashMap;
+
+use super::group::{Group, Money};
+use super::{Judge, RepairDraft};
+use crate::model::breaks::BreakClass;
+use crate::model::intent::{IntentKind, IntentStatus};
+use crate::model::operation::{Family, OperationStatus};
+use crate::model::repair::RepairAction;
+use crate::model::verdict::{Disposition, IgnoreReason, Match, Rule};
+use crate::money::Money as Amount;
+use crate::reconcile::absence::{Absence, absence};
+use crate::reconcile::component::{Agreement, clamp};
+use crate::reconcile::ladder::{deal_rank, is_other};
+use crate::reconcile::lifecycle::{Cell, Local, Processor, cell};
+use crate::reconcile::payouts::Tied;
+
+impl Judge<'_, '_> {
+    /// Reads every group, and decides which of several attempts at one thing is the one that money satisfies.
+    pub(super) fn satisfactions(&mut self) {
+        let mut attempts: HashMap<(IntentKind, u32, u32), Vec<usize>> = HashMap::new();
+        for at in 0..self.c.intents.len() {
+            let local = &self.c.intents[at];
+            if self.is_intent_done[at] || local.row_data.kind == IntentKind::Dispute {
+                self.groups.push(None);
+                continue;
+            }
+            let group = self.group(at);
+            let is_satisfied = group.money == Money::Kept
+                && group.agreement.is_full()
+                && !group.members.is_empty();
+            self.has_money[at] = group.members.first().copied().filter(|_| is_satisfied);
+            self.members[at].clone_from(&group.members);
+            self.groups.push(Some(group));
+            let reference = if local.row_data.kind == IntentKind::Charge {
+                0
+            } else {
+                local.keys.reference
+            };
+            let is_one_thing = local.keys.parent != 0
+                && (local.row_data.kind == IntentKind::Charge || reference != 0);
+            if is_one_thing && local.row_data.attempt.is_some() {
+                attempts
+                    .entry((local.row_data.kind, local.keys.parent, reference))
+                    .or_default()
+                    .push(at);
+            }
+        }
+        for rows in attempts.into_values() {
+            let Some(winner) = rows
+                .iter()
+                .copied()
+                .filter(|&at| self.stands(at))
+                .min_by_key(|&at| {
+                    let local = &self.c.intents[at].row_data;
+                    let first =
+                        self.has_money[at].map(|operation| &self.c.operations[operation].row_data);
+                    (
+                        deal_rank(local.status),
+                        first.map_or(local.created_at, |row| row.occurred_at),
+                        first.map_or("", |row| row.operation_id),
+                        local.intent_id,
+                    )
+                })
+            else {
+                continue;
+            };
+            let attempt = self.c.intents[winner].row_data.attempt;
+            for at in rows {
+                if is_other(attempt, self.c.intents[at].row_data.attempt) {
+                    self.is_outdone[at] = Some(winner);
+                }
+            }
+        }
+    }
+
+    /// Whether success stands behind an intent: money that is seen, or a success that lies out of reach.
+    fn stands(&self, at: usize) -> bool {
+        let local = &self.c.intents[at].row_data;
+        let is_out_of_reach = local.created_at < self.context.frame.low
+            && self.groups[at]
+                .as_ref()
+                .is_some_and(|group| group.processor.is_none());
+        self.has_money[at].is_some() || (local.status == IntentStatus::Succeeded && is_out_of_reach)
+    }
+
+    /// The verdict about an intent and every operation that claims it.
+    pub(super) fn intent(&mut self, at: usize) {
+        if self.is_intent_done[at] {
+            return;
+        }
+        let Some(group) = self.groups[at].take() else {
+            if self.c.intents[at].row_data.kind == IntentKind::Dispute {
+                self.dispute(at);
+            }
+            return;
+        };
+        if self.is_second_claim(at, &group) {
+            for &extra in group.members.iter().chain(&group.extras) {
+                self.extra(at, extra, true);
+            }
+            self.attached(&group);
+            self.absent(at);
+            return;
+        }
+        for &extra in &group.extras {
+            self.extra(at, extra, !group.is_contested);
+        }
+        self.attached(&group);
+        if group.is_contested {
+            // Each of its operations is a break that names it; nothing else is said of it.
+            if group.extras.iter().all(|&extra| self.is_given_back(extra)) {
+                self.absent(at);
+            } else {
+                self.dispose(&[], &[at], Disposition::Unmatched);
+            }
+            return;
+        }
+        match group.processor {
+            None => self.absent(at),
+            Some(processor) => self.pair(at, &group, processor),
+        }
+    }
+
+    /// A succeeded row that names another operation, one that lies before everything that was read, has been satisfied
+    /// already: what comes now is a further claim.
+    fn is_second_claim(&self, at: usize, group: &Group) -> bool {
+        let local = &self.c.intents[at];
+        let is_named = |&operation: &usize| {
+            let keys = self.c.operations[operation].keys;
+            [keys.id, keys.object, keys.parent].contains(&local.keys.processor)
+                || self.links.is_stored[operation]
+        };
+        local.row_data.status == IntentStatus::Succeeded
+            && local.keys.processor != 0
+            && local
+                .row_data
+                .created_at
+                .plus(self.context.rules.grace.of(local.row_data.kind))
+                < self.context.frame.low
+            && group.money == Money::Kept
+            && !group.is_original_unseen
+            && !group.members.iter().any(is_named)
+    }
+
+    fn pair(&mut self, at: usize, group: &Group, processor: Processor) {
+        let local = self.c.intents[at].row_data;
+        let row = Local::of(local.kind, local.status);
+        let is_gone = matches!(row, Local::Failed | Local::Closed)
+            && group.money == Money::Kept
+            && !group.members.is_empty()
+            && group
+                .members
+                .iter()
+                .all(|&member| self.is_given_back(member));
+        if is_gone {
+            for &member in &group.members {
+                self.returned_in_full(member);
+            }
+            self.dispose(
+                &group.returns,
+                &[],
+                Disposition::Ignored(IgnoreReason::ReturnedInFull),
+            );
+            self.dispose(
+                &[],
+                &[at],
+                Disposition::Ignored(IgnoreReason::ReturnedInFull),
+            );
+            return;
+        }
+        if matches!(group.money, Money::Kept | Money::Back | Money::Partly(_))
+            && !group.is_original_unseen
+        {
+            match group.agreement {
+                Agreement::Agrees { .. } => {}
+                Agreement::Amount { delta } => {
+                    return self.amount_mismatch(at, group, i128::from(delta));
+                }
+                Agreement::Currency => return self.currency_mismatch(at, group),
+            }
+        }
+        match group.money {
+            Money::TooMuch(excess) => return self.gave_back_too_much(at, group, excess),
+            Money::Partly(back) if row != Local::Succeeded => {
+                return self.amount_mismatch(at, group, -back);
+            }
+            _ => {}
+        }
+        if group.money == Money::Kept
+            && let Some(winner) = self.is_outdone[at]
+        {
+            return self.outdone(at, winner, group);
+        }
+        if group.is_hold {
+            return self.hold(at, group, row);
+        }
+        match cell(row, processor) {
+            Cell::Pending => self.wait(at, group, "the processor has not decided yet"),
+            Cell::Matched => {
+                self.matched(at, group);
+            }
+            Cell::Behind => {
+                let status = if processor == Processor::Expired {
+                    IntentStatus::Expired
+                } else {
+                    IntentStatus::Succeeded
+                };
+                self.behind(at, group, status);
+            }
+            Cell::BehindIfUnique => {
+                let is_unique = group.extras.iter().all(|&extra| self.is_given_back(extra));
+                if is_unique {
+                    self.behind(at, group, IntentStatus::Succeeded);
+                } else {
+                    for &member in &group.members {
+                        self.extra(at, member, true);
+                    }
+                    self.dispose(&group.returns, &[at], Disposition::Unmatched);
+                }
+            }
+            Cell::FailedAttempt => self.failed_attempt(at, group),
+            Cell::Reversed => self.reversed(at, group),
+            Cell::AheadAfterGrace => self.after_grace(at, group, BreakClass::StatusAhead),
+            Cell::ConflictAfterGrace => self.after_grace(at, group, BreakClass::StatusConflict),
+            Cell::Conflict => self.conflict(at, group, BreakClass::StatusConflict),
+            Cell::StaysPending | Cell::WonOrLost | Cell::NoMoney | Cell::Nothing => {
+                unreachable!(
+                    "these cells stand in the row of disputes, which are judged by their sums"
+                )
+            }
+        }
+    }
+
+    /// A live hold beside a pending intent is in order. Beside a success it is no payment yet; beside a row that asks for
+    /// nothing it is money on hold that nobody waits for.
+    fn hold(&mut self, at: usize, group: &Group, row: Local) {
+        match row {
+            Local::Open if group.agreement.is_full() => {
+                self.matched(at, group);
+            }
+            Local::Open => self.wait(at, group, "the money is on hold, in another amount"),
+            Local::Succeeded => self.after_grace(at, group, BreakClass::StatusAhead),
+            Local::Failed | Local::Closed | Local::Dispute => {
+                self.dispose(
+                    &group.members,
+                    &[],
+                    Disposition::Ignored(IgnoreReason::Hold),
+                );
+                self.absent(at);
+            }
+        }
+    }
+
+    pub(super) fn matched(&mut self, at: usize, group: &Group) -> bool {
+        let residual = self.residual(group);
+        let rows: Vec<usize> = group
+            .members
+            .iter()
+            .chain(&group.returns)
+            .copied()
+            .collect();
+        let disposition = if residual.is_some() {
+            Disposition::Unmatched
+        } else {
+            Disposition::Matched
+        };
+        let is_asked = self.dispose(&rows, &[at], disposition);
+        if !is_asked {
+            return false;
+        }
+        let delta = match group.agreement {
+            Agreement::Agrees { delta } if group.money == Money::Kept || group.is_hold => delta,
+            _ => 0,
+        };
+        for (n, &operation) in rows.iter().enumerate() {
+            let rule = match self.links.of[operation] {
+                _ if n >= group.members.len() => Rule::Parent,
+                _ if group.is_sum => Rule::Sum,
+                Some((_, rule)) => rule,
+                None => Rule::Parent,
+            };
+            if residual.is_none() {
+                self.verdicts.matches.push(Match {
+                    intent: self.c.intents[at].row,
+                    operation: self.c.operations[operation].row,
+                    rule,
+                    delta_minor: if n == 0 { delta } else { 0 },
+                });
+            }
+            self.link(operation, n == 0);
+        }
+        if let Some((operation, residual)) = residual {
+            self.payout_residual(operation, Some(at), residual);
+        }
+        true
+    }
+
+    fn residual(&mut self, group: &Group) -> Option<(usize, i128)> {
+        group
+            .members
+            .iter()
+            .find_map(|&member| self.tied(member).map(|residual| (member, residual)))
+    }
+
+    /// Parts minus paid of a payout row, where they differ.
+    pub(super) fn tied(&mut self, at: usize) -> Option<i128> {
+        let operation = &self.c.operations[at];
+        if operation.family() != Some(Family::Payout)
+            || !operation.is_own(Family::Payout)
+            || !operation.moved
+        {
+            return None;
+        }
+        let context = self.context;
+        match context.payouts.tied(
+            context.snapshot,
+            context.keys,
+            context.rules,
+            context.frame,
+            operation.row,
+        ) {
+            Tied::Out => None,
+            Tied::Unverified => {
+                if operation.in_scope {
+                    self.verdicts.unverified_payouts += 1;
+                }
+                None
+            }
+            Tied::Residual(residual) => Some(residual),
+        }
+    }
+
+    pub(super) fn payout_residual(&mut self, at: usize, intent: Option<usize>, residual: i128) {
+        let row = &self.c.operations[at].row_data;
+        let delta = Amount::new(clamp(residual), row.settle_currency);
+        let paid = Amount::new(clamp(row.balance_minor().abs()), row.settle_currency);
+        let parts = Amount::new(
+            clamp(row.balance_minor().abs() + residual),
+            row.settle_currency,
+        );
+        let why = format!(
+            "the rows listed for payout {} come to {parts}, {paid} was paid: {delta} is left over",
+            self.id(at)
+        );
+        self.raise(
+            BreakClass::PayoutResidual,
+            (Some(at), intent),
+            (Some(paid), Some(delta)),
+            why,
+        );
+    }
+
+    fn behind(&mut self, at: usize, group: &Group, status: IntentStatus) {
+        if !self.matched(at, group) {
+            return;
+        }
+        let operation = group.members.first().or(group.returns.first()).copied();
+        let Some(operation) = operation else { return };
+        let (money, delta) = self.group_money(at, group);
+        let mut why = format!("{}; {}", self.says(operation), self.local_says(at));
+        if group.is_sum {
+            why = format!(
+                "{} captures add up to {money}; {}",
+                group.members.len(),
+                self.local_says(at)
+            );
+        }
+        let written = self.c.intents[at].row_data.written_amount;
+        if !written.is_empty() {
+            why.push_str(&format!(" (written there as {written})"));
+        }
+        let repair = self.set_status(at, operation, status, false);
+        let draft = self.raise(
+            BreakClass::StatusBehind,
+            (Some(operation), Some(at)),
+            (Some(money), delta),
+            why,
+        );
+        draft.repair = Some(repair);
+    }
+
+    /// The money of a group, and the tolerated or rounded difference in it.
+    fn group_money(&self, at: usize, group: &Group) -> (Amount, Option<Amount>) {
+        let money = match group.members.first() {
+            Some(&first) => {
+                let sum: i128 = group
+                    .members
+                    .iter()
+                    .map(|&member| self.c.operations[member].magnitude())
+                    .sum();
+                Amount::new(clamp(sum), self.c.operations[first].row_data.currency)
+            }
+            None => self.intent_money(at),
+        };
+        let delta = match group.agreement {
+            Agreement::Agrees { delta } if delta != 0 && group.money == Money::Kept => {
+                Some(Amount::new(delta, money.currency))
+            }
+            _ => None,
+        };
+        (money, delta)
+    }
+
+    pub(super) fn set_status(
+        &self,
+        at: usize,
+        operation: usize,
+        status: IntentStatus,
+        keeps_open: bool,
+    ) -> RepairDraft {
+        RepairDraft {
+            action: RepairAction::SetStatus,
+            intent: self.c.intents[at].row,
+            operation: self.c.operations[operation].row,
+            status,
+            money: None,
+            keeps_open,
+        }
+    }
+
+    fn failed_attempt(&mut self, at: usize, group: &Group) {
+        // Money that came and went back is a late failure, and so is what the profile or a void calls final.
+        let is_late = group.money == Money::Back || group.is_final;
+        if is_late && (group.agreement.is_full() || group.is_original_unseen) {
+            return self.behind(at, group, group.word);
+        }
+        self.dispose(
+            &group.members,
+            &[],
+            Disposition::Ignored(IgnoreReason::FailedAttempt),
+        );
+        self.absent(at);
+    }
+
+    /// Succeeded locally, and the processor's own operation failed or came back.
+    fn reversed(&mut self, at: usize, group: &Group) {
+        let rows: Vec<usize> = group
+            .members
+            .iter()
+            .chain(&group.returns)
+            .copied()
+            .collect();
+        if !self.dispose(&rows, &[at], Disposition::Unmatched) {
+            return;
+        }
+        for (n, &operation) in rows.iter().enumerate() {
+            if group.agreement.is_full() {
+                self.link(operation, n == 0);
+            }
+        }
+        let local = self.c.intents[at].row_data;
+        let operation = group
+            .members
+            .first()
+            .or(group.returns.first())
+            .copied()
+            .expect("a reversal has a row");
+        let class = if local.kind == IntentKind::Payout {
+            BreakClass::PayoutReturned
+        } else {
+            BreakClass::StatusReversed
+        };
+        let (money, _) = self.group_money(at, group);
+        let (delta, seen) = match group.money {
+            Money::Partly(back) => {
+                let back = Amount::new(clamp(back), money.currency);
+                (Some(back), format!("{back} of {money} came back"))
+            }
+            Money::Back => (None, format!("{money} came back")),
+            _ => (None, self.says(operation)),
+        };
+        let another_stands =
+            self.another_stands(at) || group.extras.iter().any(|&extra| !self.is_given_back(extra));
+        let holds_nothing = matches!(group.money, Money::Back | Money::None);
+        let may_write =
+            holds_nothing && self.is_past_grace(at) && !another_stands && group.agreement.is_full();
+        let mut why = format!("{seen}; {}", self.local_says(at));
+        if another_stands {
+            why.push_str(
+                "; another success stands for the same payment, so the row is left to a person",
+            );
+        }
+        let also = self.rows(&rows);
+        let repair = self.set_status(at, operation, group.word, true);
+        let draft = self.raise(
+            class,
+            (Some(operation), Some(at)),
+            (Some(money), delta),
+            why,
+        );
+        draft.also = also;
+        draft.repair = may_write.then_some(repair);
+    }
+
+    /// Whether another row of the same logical payment is satisfied.
+    fn another_stands(&self, at: usize) -> bool {
+        let local = &self.c.intents[at];
+        self.is_outdone[at].is_some()
+            || (local.keys.parent != 0
+                && self.c.intents.iter().enumerate().any(|(other, row)| {
+                    other != at
+                        && row.row_data.kind == local.row_data.kind
+                        && row.keys.parent == local.keys.parent
+                        && is_other(row.row_data.attempt, local.row_data.attempt)
+                        && self.has_money[other].is_some()
+                }))
+    }
+
+    fn after_grace(&mut self, at: usize, group: &Group, class: BreakClass) {
+        if self.is_past_grace(at)
+            || self
+                .context
+                .open
+                .has(class, self.context.rules, "", self.intent_id(at))
+        {
+            self.conflict(at, group, class);
+        } else {
+            self.wait(
+                at,
+                group,
+                "the processor has not decided yet, and grace has not run out",
+            );
+        }
+    }
+
+    fn conflict(&mut self, at: usize, group: &Group, class: BreakClass) {
+        let rows: Vec<usize> = group
+            .members
+            .iter()
+            .chain(&group.returns)
+            .copied()
+            .collect();
+        if !self.dispose(&rows, &[at], Disposition::Unmatched) {
+            return;
+        }
+        let operation = group.members.first().copied();
+        if let Some(operation) = operation {
+            self.link(operation, true);
+        }
+        let (money, _) = self.group_money(at, group);
+        let seen = operation.map_or_else(String::new, |operation| {
+            format!("{}; ", self.says(operation))
+        });
+        let why = format!("{seen}{}", self.local_says(at));
+        let also = self.rows(&rows);
+        self.raise(class, (operation, Some(at)), (Some(money), None), why)
+            .also = also;
+        if let Some((operation, residual)) = self.residual(group) {
+            self.payout_residual(operation, Some(at), residual);
+        }
+    }
+
+    fn wait(&mut self, at: usize, group: &Group, why: &'static str) {
+        if self.dispose(&group.members, &[at], Disposition::Pending) {
+            let operation = group.members.first().copied();
+            self.pend(operation, Some(at), why);
+            if let Some(operation) = operation
+                && self
+                    .c
+                    .agreement(operation, at, self.context.rules)
+                    .is_full()
+            {
+                self.link(operation, true);
+            }
+        }
+    }
+
+    fn amount_mismatch(&mut self, at: usize, group: &Group, delta: i128) {
+        let rows: Vec<usize> = group
+            .members
+            .iter()
+            .chain(&group.returns)
+            .copied()
+            .collect();
+        if !self.dispose(&rows, &[at], Disposition::Unmatched) {
+            return;
+        }
+        let operation = group.members.first().or(group.returns.first()).copied();
+        let (money, _) = self.group_money(at, group);
+        let local = self.intent_money(at);
+        let mut why = match operation {
+            Some(operation) if group.is_sum => {
+                format!(
+                    "{} captures of {} come to {money}, {local} was asked for",
+                    group.members.len(),
+                    self.id(operation)
+                )
+            }
+            Some(_) if matches!(group.money, Money::Partly(_)) => {
+                format!("of {money} a part came back, {local} was asked for")
+            }
+            _ => format!("the processor moved {money}, {local} was asked for"),
+        };
+        if let Some(factor) = factor(money.minor, local.minor) {
+            why.push_str(&format!(": a factor of exactly {factor}"));
+        }
+        if let Some(first) = group
+            .members
+            .first()
+            .map(|&member| &self.c.operations[member].row_data)
+            && first.amount_minor.signum() == -self.c.intents[at].row_data.kind.direction()
+            && first.amount_minor != 0
+        {
+            why.push_str(", and the money went the other way");
+        }
+        let delta = Amount::new(clamp(delta), money.currency);
+        let also = self.rows(&rows);
+        self.raise(
+            BreakClass::AmountMismatch,
+            (operation, Some(at)),
+            (Some(money), Some(delta)),
+            why,
+        )
+        .also = also;
+    }
+
+    fn gave_back_too_much(&mut self, at: usize, group: &Group, excess: i128) {
+        let rows: Vec<usize> = group
+            .members
+            .iter()
+            .chain(&group.returns)
+            .copied()
+            .collect();
+        if !self.dispose(&rows, &[at], Disposition::Unmatched) {
+            return;
+        }
+        let operation = group.returns.last().copied();
+        let (money, _) = self.group_money(at, group);
+        let delta = Amount::new(clamp(excess), money.currency);
+        let why = format!("{delta} more came back than had moved ({money})");
+        let also = self.rows(&rows);
+        self.raise(
+            BreakClass::AmountMismatch,
+            (operation, Some(at)),
+            (Some(money), Some(delta)),
+            why,
+        )
+        .also = also;
+    }
+
+    fn currency_mismatch(&mut self, at: usize, group: &Group) {
+        let rows: Vec<usize> = group
+            .members
+            .iter()
+            .chain(&group.returns)
+            .copied()
+            .collect();
+        if !self.dispose(&rows, &[at], Disposition::Unmatched) {
+            return;
+        }
+        let operation = group.members.first().copied();
+        let (money, _) = self.group_money(at, group);
+        let why = format!(
+            "the processor moved {money}, {} was asked for",
+            self.intent_money(at)
+        );
+        let also = self.rows(&rows);
+        self.raise(
+            BreakClass::CurrencyMismatch,
+            (operation, Some(at)),
+            (Some(money), None),
+            why,
+        )
+        .also = also;
+    }
+
+    /// A further success of one logical payment, on another attempt.
+    fn outdone(&mut self, at: usize, winner: usize, group: &Group) {
+        let is_gone = group
+            .members
+            .iter()
+            .all(|&member| self.is_given_back(member));
+        let winner = self.intent_id(winner).to_owned();
+        for &member in &group.members {
+            self.extra_because(
+                at,
+                member,
+                true,
+                &format!("{winner} already stands for the same payment"),
+            );
+        }
+        self.dispose(&group.returns, &[], Disposition::Unmatched);
+        if is_gone {
+            self.dispose(
+                &[],
+                &[at],
+                Disposition::Ignored(IgnoreReason::ReturnedInFull),
+            );
+        } else {
+            self.dispose(&[], &[at], Disposition::Unmatched);
+        }
+    }
+
+    /// A further operation that moved money for an intent.
+    pub(super) fn extra(&mut self, at: usize, operation: usize, may_duplicate: bool) {
+        self.extra_because(at, operation, may_duplicate, "");
+    }
+
+    fn extra_because(&mut self, at: usize, operation: usize, may_duplicate: bool, reason: &str) {
+        if self.is_done[operation] {
+            return;
+        }
+        if self.is_given_back(operation) {
+            return self.returned_in_full(operation);
+        }
+        let children = self.without_local_row(operation);
+        let is_asked = self.c.operations[operation].in_scope;
+        self.is_done[operation] = true;
+        if !is_asked {
+            return;
+        }
+        let mut rows = vec![operation];
+        rows.extend(&children);
+        self.dispose(&rows, &[], Disposition::Unmatched);
+        let agrees = self
+            .c
+            .agreement(operation, at, self.context.rules)
+            .is_full();
+        let family = self.c.intents[at].row_data.kind.family();
+        let class = match family {
+            Family::Charge if agrees && may_duplicate => BreakClass::DuplicateCharge,
+            Family::Refund if agrees && may_duplicate => BreakClass::DuplicateRefund,
+            Family::Charge | Family::Refund | Family::Dispute | Family::Payout => {
+                BreakClass::AmbiguousMatch
+            }
+        };
+        let money = self.money(operation);
+        let back = self.links.given_back[operation];
+        let delta = (back > 0 || class == BreakClass::DuplicateRefund)
+            .then(|| Amount::new(clamp(i128::from(money.minor) - back), money.currency));
+        let named = match class {
+            BreakClass::DuplicateRefund => self.links.parent_intent[operation].unwrap_or(at),
+            _ => at,
+        };
+        let mut why = match class {
+            BreakClass::AmbiguousMatch if may_duplicate || agrees => {
+                format!(
+                    "{}, under the reference of {} ({})",
+                    self.says(operation),
+                    self.intent_id(at),
+                    self.intent_money(at)
+                )
+            }
+            BreakClass::AmbiguousMatch => format!(
+                "{}: several operations of other amounts stand under the reference of {} ({})",
+                self.says(operation),
+                self.intent_id(at),
+                self.intent_money(at)
+            ),
+            _ => format!(
+                "{}: a further success for {}, which asks for one",
+                self.says(operation),
+                self.intent_id(at)
+            ),
+        };
+        if !reason.is_empty() {
+            why.push_str(&format!("; {reason}"));
+        }
+        let also = self.rows(&children);
+        self.raise(
+            class,
+            (Some(operation), Some(named)),
+            (Some(money), delta),
+            why,
+        )
+        .also = also;
+    }
+
+    /// Whether all money of a row was given back by rows that name it.
+    pub(super) fn is_given_back(&self, operation: usize) -> bool {
+        let row = &self.c.operations[operation];
+        row.moved
+            && row.row_data.amount_minor != 0
+            && self.links.given_back[operation] >= row.magnitude()
+    }
+
+    /// Refunds and returns that name an operation and have no local row of their own, with what hangs on them.
+    fn without_local_row(&self, operation: usize) -> Vec<usize> {
+        let mut found: Vec<usize> = Vec::new();
+        let mut next = vec![operation];
+        while let Some(parent) = next.pop() {
+            for &at in self.children_of(parent) {
+                let row = &self.c.operations[at];
+                let is_child = row.is_usable()
+                    && row.moved
+                    && (row.is_return() || row.family() == Some(Family::Refund));
+                let is_own = row.is_own(Family::Refund) && self.links.of[at].is_some();
+                if is_child
+                    && !is_own
+                    && !self.is_done[at]
+                    && at != operation
+                    && !found.contains(&at)
+                {
+                    found.push(at);
+                    next.push(at);
+                }
+            }
+        }
+        found
+    }
+
+    /// Money that came and went back in full under something that asks for nothing any more.
+    pub(super) fn returned_in_full(&mut self, operation: usize) {
+        let mut rows = vec![operation];
+        rows.extend(self.without_local_row(operation));
+        self.dispose(
+            &rows,
+            &[],
+            Disposition::Ignored(IgnoreReason::ReturnedInFull),
+        );
+    }
+
+    /// Rows of a payment that carry no money.
+    fn attached(&mut self, group: &Group) {
+        for &at in &group.attached {
+            let operation = &self.c.operations[at];
+            let is_same_payment = group.members.iter().any(|&member| {
+                let (own, other) = (operation.keys, self.c.operations[member].keys);
+                (own.object != 0 && own.object == other.object)
+                    || (own.parent != 0 && own.parent == other.parent)
+                    || self.links.parent_operation[at] == Some(member)
+                    || self.links.parent_operation[member] == Some(at)
+            });
+            let is_waiting = operation.row_data.status == OperationStatus::Pending;
+            if operation.is_failed() || operation.is_expired() {
+                self.dispose(
+                    &[at],
+                    &[],
+                    Disposition::Ignored(IgnoreReason::FailedAttempt),
+                );
+            } else if is_waiting && !is_same_payment && operation.row_data.amount_minor != 0 {
+                if self.dispose(&[at], &[], Disposition::Pending) {
+                    self.pend(Some(at), None, "the processor has not decided yet");
+                }
+            } else {
+                self.dispose(&[at], &[], Disposition::Ignored(IgnoreReason::LifeCycle));
+            }
+        }
+    }
+
+    /// The verdict about an intent that nothing answers.
+    pub(super) fn absent(&mut self, at: usize) {
+        if self.is_intent_done[at]
+            || self.c.intents[at].is_linked_elsewhere
+            || !self.c.intents[at].in_scope
+        {
+            return;
+        }
+        let local = self.c.intents[at].row_data;
+        let (rules, frame, open) = (self.context.rules, self.context.frame, self.context.open);
+        let is_known = open.has(BreakClass::MissingProcessor, rules, "", local.intent_id)
+            || open.has(BreakClass::OpenTooLong, rules, "", local.intent_id);
+        match absence(&local, rules, frame, is_known) {
+            Absence::NotOurs => self.verdicts.not_ours.push(self.c.intents[at].row),
+            Absence::Pending { why, .. } => {
+                self.dispose(&[], &[at], Disposition::Pending);
+                self.pend(None, Some(at), why);
+            }
+            Absence::Abandoned => {
+                self.dispose(&[], &[at], Disposition::Ignored(IgnoreReason::Abandoned));
+            }
+            Absence::Missing => self.missing(
+                at,
+                BreakClass::MissingProcessor,
+                "the processor shows nothing of it",
+            ),
+            Absence::OpenTooLong => self.missing(
+                at,
+                BreakClass::OpenTooLong,
+                "it was created before what has been read, and the source cannot be asked about it",
+            ),
+        }
+    }
+
+    fn missing(&mut self, at: usize, class: BreakClass, why: &str) {
+        self.dispose(&[], &[at], Disposition::Unmatched);
+        let local = self.c.intents[at].row_data;
+        let mut why = format!("{}, and {why}", self.local_says(at));
+        if !local.processor_ref.is_empty() {
+            why.push_str(&format!(" (its processor_ref is {})", local.processor_ref));
+        }
+        self.raise(
+            class,
+            (None, Some(at)),
+            (Some(self.intent_money(at)), None),
+            why,
+        );
+    }
+
+    /// What the processor says, as part of a sentence.
+    pub(super) fn says(&self, at: usize) -> String {
+        let row = &self.c.operations[at].row_data;
+        format!(
+            "{} is a {} {} of {} of {}",
+            row.operation_id,
+            row.status,
+            row.kind,
+            self.money(at),
+            row.occurred_at
+        )
+    }
+
+    /// What the local side says, as part of a sentence.
+    pub(super) fn local_says(&self, at: usize) -> String {
+        let row = &self.c.intents[at].row_data;
+        format!(
+            "{} ({}) is {} locally",
+            row.intent_id,
+            self.intent_money(at),
+            row.status
+        )
+    }
+}
+
+/// A factor of exactly 10, 100 or 1000 between two amounts.
+fn factor(left: i64, right: i64) -> Option<i64> {
+    [10, 100, 1000].into_iter().find(|factor| {
+        left != 0
+            && right != 0
+            && (left.checked_mul(*factor) == Some(right)
+                || right.checked_mul(*factor) == Some(left))
+    })
+}

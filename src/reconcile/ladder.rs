@@ -1,0 +1,1136 @@
+//! The ladder: which intent is an operation's?
+//!
+//! Every operation that is usable climbs the rungs in order and stops at the first that holds: the link an earlier run
+//! stored, the intent's `processor_ref`, our reference, a reference that several intents share, a declared truncation;
+//! children and returns follow the row they name. Several operations may claim one intent: which of them satisfies it is
+//! the judge's question. Where several intents compete for several operations they are dealt in a fixed order, so that
+//! the order of rows never matters and nothing that a repair changes decides whom a break names.
+
+use hashbrown::{HashMap, HashSet};
+
+use super::component::Component;
+use super::keys::Key;
+use super::rules::Rules;
+use crate::model::intent::IntentStatus;
+use crate::model::operation::{Family, OperationKind};
+use crate::model::verdict::Rule;
+
+/// An operation that fits several intents, or none surely: the candidates are proposed, no link is kept.
+pub(crate) struct Contest {
+    pub(crate) operation: usize,
+    pub(crate) intents: Vec<usize>,
+    pub(crate) why: ContestReason,
+}
+
+/// Why no candidate dominates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ContestReason {
+    /// The reference names several rows that do not belong together.
+    Several,
+    /// The reference is the beginning of a longer local one.
+    Truncated,
+    /// The reference names one payment and the parent another.
+    Contradiction,
+    /// A shared reference, and the amounts fit none of the rows that are left.
+    SharedAmount,
+}
+
+/// What the ladder found in a component.
+pub(crate) struct Links {
+    /// The intent that each operation claims.
+    pub(crate) of: Vec<Option<(usize, Rule)>>,
+    /// Whether an earlier run stored that claim: it is never dealt again.
+    pub(crate) is_stored: Vec<bool>,
+    /// The operation that each operation names as its parent, where it is known.
+    pub(crate) parent_operation: Vec<Option<usize>>,
+    /// The payment's intent of each refund, dispute and return, where it is known.
+    pub(crate) parent_intent: Vec<Option<usize>>,
+    /// Operations beyond what the intents under a shared reference ask for: equal money, naming an intent.
+    pub(crate) excess: Vec<(usize, usize)>,
+    /// Operations that are proposed only.
+    pub(crate) contests: Vec<Contest>,
+    /// One operation that several intents record: none of them is matched.
+    pub(crate) recorded_twice: Vec<(usize, Vec<usize>)>,
+    /// Money of each operation that was given back by refunds and returns that name it, in its own currency.
+    pub(crate) given_back: Vec<i128>,
+}
+
+/// Climbs the ladder for one component. `truncated` gives the candidates of possibly cut references, by snapshot row.
+pub(crate) fn link(
+    component: &Component<'_>,
+    rules: &Rules,
+    truncated: &HashMap<usize, Vec<usize>>,
+) -> Links {
+    let count = component.operations.len();
+    let mut links = Links {
+        of: vec![None; count],
+        is_stored: vec![false; count],
+        parent_operation: (0..count)
+            .map(|at| parent_operation(component, at))
+            .collect(),
+        parent_intent: vec![None; count],
+        excess: Vec::new(),
+        contests: Vec::new(),
+        recorded_twice: Vec::new(),
+        given_back: vec![0; count],
+    };
+    links.given_back = given_back(component, &links.parent_operation);
+    let mut ladder = Ladder {
+        component,
+        rules,
+        links,
+        is_settled: vec![false; count],
+    };
+    ladder.stored_links();
+    ladder.processor_refs();
+    ladder.same_payment(Rule::Parent);
+    ladder.references(Rule::Reference);
+    ladder.named_twice();
+    ladder.references(Rule::SharedReference);
+    ladder.same_payment(Rule::Parent);
+    ladder.parents();
+    ladder.contradictions();
+    ladder.children();
+    ladder.truncations(truncated);
+    ladder.returns();
+    ladder.links
+}
+
+struct Ladder<'c, 'a> {
+    component: &'c Component<'a>,
+    rules: &'c Rules,
+    links: Links,
+    /// Linked, contested or in excess: lower rungs leave it alone.
+    is_settled: Vec<bool>,
+}
+
+/// The row that `parent_id` names: an operation's id first, then the object of a payment, the one that moved money first.
+fn parent_operation(component: &Component<'_>, at: usize) -> Option<usize> {
+    let operation = &component.operations[at];
+    let is_child = operation.is_return()
+        || matches!(
+            operation.row_data.kind,
+            OperationKind::Refund | OperationKind::Dispute
+        );
+    let pick = |key: Key, others_only: bool| -> Option<usize> {
+        let rows = component
+            .with_id(key)
+            .iter()
+            .chain(component.with_object(key))
+            .copied();
+        let by_id = component.with_id(key).len();
+        rows.enumerate()
+            .filter(|&(_, other)| other != at)
+            .filter(|&(_, other)| {
+                let other = &component.operations[other];
+                // A row does not hang on its own object's other children, only on the payment itself.
+                !others_only || other.is_own(Family::Charge)
+            })
+            .filter(|&(_, other)| {
+                is_child || component.operations[other].family() == operation.family()
+            })
+            .min_by_key(|&(n, other)| {
+                let row = &component.operations[other];
+                (
+                    n >= by_id,
+                    !row.moved,
+                    row.row_data.occurred_at,
+                    row.row_data.operation_id,
+                )
+            })
+            .map(|(_, other)| other)
+    };
+    let keys = operation.keys;
+    if keys.parent != 0 && keys.parent != keys.id {
+        return pick(keys.parent, false);
+    }
+    if is_child && keys.object != 0 && keys.object != keys.id {
+        return pick(keys.object, true);
+    }
+    None
+}
+
+/// What refunds and returns that name an operation gave back of it, returns of those refunds deducted.
+fn given_back(component: &Component<'_>, parents: &[Option<usize>]) -> Vec<i128> {
+    let mut back = vec![0_i128; component.operations.len()];
+    let add = |at: usize, back: &mut Vec<i128>, amount: i128| {
+        if let Some(parent) = parents[at] {
+            let (child, parent_row) = (
+                &component.operations[at].row_data,
+                &component.operations[parent].row_data,
+            );
+            let is_opposite = child.amount_minor.signum() == -parent_row.amount_minor.signum();
+            if child.currency == parent_row.currency && is_opposite {
+                back[parent] += amount;
+            }
+        }
+    };
+    for (at, operation) in component.operations.iter().enumerate() {
+        if operation.is_usable() && operation.moved && operation.is_return() {
+            add(at, &mut back, operation.magnitude());
+        }
+    }
+    for (at, operation) in component.operations.iter().enumerate() {
+        if operation.is_usable()
+            && operation.moved
+            && operation.row_data.kind == OperationKind::Refund
+        {
+            let kept = operation.magnitude() - back[at].min(operation.magnitude());
+            add(at, &mut back, kept);
+        }
+    }
+    back
+}
+
+/// The order in which intents are dealt: succeeded first, then open, then failed or called off; then by key and id.
+pub(crate) fn deal_rank(status: IntentStatus) -> u8 {
+    match status {
+        IntentStatus::Succeeded | IntentStatus::Won | IntentStatus::Lost => 0,
+        IntentStatus::Created | IntentStatus::Pending => 1,
+        IntentStatus::Failed | IntentStatus::Canceled | IntentStatus::Expired => 2,
+    }
+}
+
+impl<'a> Ladder<'_, 'a> {
+    fn settle(&mut self, operation: usize, intent: usize, rule: Rule) {
+        self.links.of[operation] = Some((intent, rule));
+        self.is_settled[operation] = true;
+    }
+
+    fn is_free(&self, operation: usize) -> bool {
+        !self.is_settled[operation] && self.component.operations[operation].is_usable()
+    }
+
+    fn key_order(&self, intent: usize) -> (&'a str, &'a str) {
+        let row = &self.component.intents[intent].row_data;
+        (row.idempotency_key, row.intent_id)
+    }
+
+    /// Intents that an operation which moved money already claims.
+    fn taken(&self) -> HashSet<usize> {
+        self.links
+            .of
+            .iter()
+            .enumerate()
+            .filter(|&(at, _)| self.component.operations[at].moved)
+            .filter_map(|(_, link)| link.map(|(intent, _)| intent))
+            .collect()
+    }
+
+    /// Rung 0: what an earlier run stored is never dealt again.
+    fn stored_links(&mut self) {
+        let by_row: HashMap<usize, usize> = self
+            .component
+            .intents
+            .iter()
+            .enumerate()
+            .map(|(at, intent)| (intent.row, at))
+            .collect();
+        for at in 0..self.component.operations.len() {
+            let operation = &self.component.operations[at];
+            let Some(intent) = operation
+                .link
+                .and_then(|link| by_row.get(&link.intent).copied())
+            else {
+                continue;
+            };
+            let family = self.component.intents[intent].row_data.kind.family();
+            let is_usable_intent = self.component.intents[intent].row_data.invalid.is_empty();
+            if self.is_free(at) && operation.is_own(family) && is_usable_intent {
+                self.settle(
+                    at,
+                    intent,
+                    operation.link.map_or(Rule::ProcessorRef, |link| link.rule),
+                );
+                self.links.is_stored[at] = true;
+            }
+        }
+    }
+
+    /// Rung 1: the intent's `processor_ref` is the operation's id or object. Two intents with one `processor_ref` and one
+    /// operation between them recorded one event twice.
+    fn processor_refs(&mut self) {
+        let mut seen: HashSet<(Key, Family)> = HashSet::new();
+        for at in 0..self.component.intents.len() {
+            let intent = &self.component.intents[at];
+            let (key, family) = (intent.keys.processor, intent.row_data.kind.family());
+            if key == 0 || !seen.insert((key, family)) {
+                continue;
+            }
+            let intents: Vec<usize> = self.component.with_processor(key, family).collect();
+            let mut operations: Vec<usize> = self.component.with_id(key).to_vec();
+            operations.extend(self.component.with_object(key));
+            operations.retain(|&operation| {
+                let row = &self.component.operations[operation];
+                let claims = |&(intent, _): &(usize, Rule)| intents.contains(&intent);
+                row.is_own(family)
+                    && row.is_usable()
+                    && self.links.of[operation].as_ref().is_none_or(claims)
+            });
+            if operations.is_empty() {
+                continue;
+            }
+            self.share(&operations, &intents, Rule::ProcessorRef);
+        }
+    }
+
+    fn share(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
+        if let [intent] = intents {
+            for &operation in operations {
+                if self.is_free(operation) {
+                    self.settle(operation, *intent, rule);
+                }
+            }
+            return;
+        }
+        if rule == Rule::ProcessorRef {
+            let asking: Vec<usize> = intents
+                .iter()
+                .copied()
+                .filter(|&intent| {
+                    let row = &self.component.intents[intent].row_data;
+                    row.status.is_open() || deal_rank(row.status) == 0
+                })
+                .collect();
+            let movers: Vec<usize> = operations
+                .iter()
+                .copied()
+                .filter(|&operation| self.component.operations[operation].moved)
+                .collect();
+            let operations_of_one = if movers.is_empty() {
+                operations
+            } else {
+                &movers
+            };
+            if let ([operation], true) = (operations_of_one, asking.len() > 1) {
+                self.recorded_twice(*operation, asking);
+                return;
+            }
+            if let [intent] = asking.as_slice() {
+                for &operation in &movers {
+                    if self.is_free(operation) {
+                        self.settle(operation, *intent, rule);
+                    }
+                }
+            }
+        }
+        let free: Vec<usize> = operations
+            .iter()
+            .copied()
+            .filter(|&operation| self.is_free(operation))
+            .collect();
+        self.deal(&free, intents, rule);
+    }
+
+    fn recorded_twice(&mut self, operation: usize, mut intents: Vec<usize>) {
+        intents.sort_by_key(|&intent| self.component.intents[intent].row_data.intent_id);
+        self.links.of[operation] = None;
+        self.is_settled[operation] = true;
+        self.links.recorded_twice.push((operation, intents));
+    }
+
+    /// Captures, voids and further rows of a payment follow the row they name to its intent.
+    fn same_payment(&mut self, rule: Rule) {
+        for at in 0..self.component.operations.len() {
+            let operation = &self.component.operations[at];
+            if !self.is_free(at) || operation.family() != Some(Family::Charge) {
+                continue;
+            }
+            // At most as many hops as there are rows; a circle of parents ends there.
+            let mut above = self.links.parent_operation[at];
+            let mut hops = 0;
+            let mut found = None;
+            while let Some(parent) = above {
+                if let Some((intent, _)) = self.links.of[parent] {
+                    found = Some(intent);
+                    break;
+                }
+                hops += 1;
+                above = if hops < 8 {
+                    self.links.parent_operation[parent]
+                } else {
+                    None
+                };
+            }
+            if let Some(intent) = found {
+                self.settle(at, intent, rule);
+            } else if self.links.parent_operation[at].is_none() {
+                let mut named = self
+                    .component
+                    .with_processor(operation.keys.parent, Family::Charge);
+                if let (Some(intent), None) = (named.next(), named.next()) {
+                    self.settle(at, intent, Rule::ProcessorRef);
+                }
+            }
+        }
+    }
+
+    /// Rungs 2 and 3: our reference names an intent, or a parent that intents share.
+    fn references(&mut self, rule: Rule) {
+        let mut groups: Vec<(Key, Family, Vec<usize>)> = Vec::new();
+        let mut places: HashMap<(Key, Family), usize> = HashMap::new();
+        for at in 0..self.component.operations.len() {
+            let operation = &self.component.operations[at];
+            let Some(family) = operation.family() else {
+                continue;
+            };
+            let key = operation.keys.reference;
+            if key == 0 || operation.row_data.kind.is_return() || !self.is_free(at) {
+                continue;
+            }
+            let place = *places.entry((key, family)).or_insert_with(|| {
+                groups.push((key, family, Vec::new()));
+                groups.len() - 1
+            });
+            groups[place].2.push(at);
+        }
+        for (key, family, operations) in groups {
+            let intents: Vec<usize> = match rule {
+                Rule::SharedReference => self.component.with_parent(key, family).collect(),
+                _ => self.component.with_reference(key, family).collect(),
+            };
+            if intents.is_empty() {
+                continue;
+            }
+            if rule == Rule::Reference && !self.belong_together(&intents, key) {
+                self.choose_or_contest(&operations, &intents);
+            } else if intents.len() == 1 && rule == Rule::Reference {
+                for operation in operations {
+                    self.settle(operation, intents[0], rule);
+                }
+            } else {
+                self.share(&operations, &intents, rule);
+            }
+        }
+    }
+
+    /// Rows that declare one thing in common: the same parent, or the same reference column.
+    fn belong_together(&self, intents: &[usize], key: Key) -> bool {
+        let first = &self.component.intents[intents[0]].keys;
+        let same_key = intents
+            .iter()
+            .all(|&intent| self.component.intents[intent].keys.idempotency == key);
+        let same_reference = intents
+            .iter()
+            .all(|&intent| self.component.intents[intent].keys.reference == key);
+        let same_parent = first.parent != 0
+            && intents
+                .iter()
+                .all(|&intent| self.component.intents[intent].keys.parent == first.parent);
+        intents.len() == 1 || same_key || same_reference || same_parent
+    }
+
+    /// Unrelated rows under one reference: the one that agrees in amount and currency, if it is the only one.
+    fn choose_or_contest(&mut self, operations: &[usize], intents: &[usize]) {
+        for &operation in operations {
+            let agreeing: Vec<usize> = intents
+                .iter()
+                .copied()
+                .filter(|&intent| {
+                    self.component
+                        .agreement(operation, intent, self.rules)
+                        .is_full()
+                })
+                .collect();
+            if let [intent] = agreeing.as_slice() {
+                self.settle(operation, *intent, Rule::Reference);
+            } else {
+                let mut intents = if agreeing.is_empty() {
+                    intents.to_vec()
+                } else {
+                    agreeing
+                };
+                intents.sort_by_key(|&intent| self.component.intents[intent].row_data.intent_id);
+                self.is_settled[operation] = true;
+                self.links.contests.push(Contest {
+                    operation,
+                    intents,
+                    why: ContestReason::Several,
+                });
+            }
+        }
+    }
+
+    /// An operation that one intent's `processor_ref` names and another one's id or key as well: one event, recorded twice.
+    fn named_twice(&mut self) {
+        let component = self.component;
+        let claimed: HashSet<usize> = self
+            .links
+            .of
+            .iter()
+            .flatten()
+            .map(|&(intent, _)| intent)
+            .collect();
+        for at in 0..component.operations.len() {
+            let operation = &component.operations[at];
+            let Some((linked, rule)) = self.links.of[at] else {
+                continue;
+            };
+            if rule != Rule::ProcessorRef && !self.links.is_stored[at] {
+                continue;
+            }
+            let (Some(family), key) = (operation.family(), operation.keys.reference) else {
+                continue;
+            };
+            let own = &component.intents[linked];
+            let other = component.with_reference(key, family).find(|&intent| {
+                let local = &component.intents[intent];
+                let is_named = local.keys.id == key || local.keys.idempotency == key;
+                let is_asking =
+                    local.row_data.status.is_open() || deal_rank(local.row_data.status) == 0;
+                let is_attempt = is_other(local.row_data.attempt, own.row_data.attempt)
+                    && (local.keys.parent == own.keys.parent
+                        || local.keys.idempotency == own.keys.idempotency);
+                intent != linked
+                    && is_named
+                    && is_asking
+                    && !is_attempt
+                    && !claimed.contains(&intent)
+                    && local.keys.processor == 0
+            });
+            if let Some(other) = other.filter(|_| !own.keys.is_reference(key) && operation.moved) {
+                self.recorded_twice(at, vec![linked, other]);
+            }
+        }
+    }
+
+    /// Deals operations to intents that share a key: equal money first, then one odd pair if just one of each is left;
+    /// what is beyond is in excess where its money is equal, and contested where it is not.
+    fn deal(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
+        let component = self.component;
+        let taken = self.taken();
+        let mut open: Vec<usize> = intents
+            .iter()
+            .copied()
+            .filter(|intent| !taken.contains(intent))
+            .collect();
+        open.sort_by_key(|&intent| {
+            let row = &component.intents[intent].row_data;
+            (
+                deal_rank(row.status),
+                !row.processor_ref.is_empty(),
+                row.idempotency_key,
+                row.intent_id,
+            )
+        });
+        self.keep_one_attempt(&mut open, intents, &taken);
+        let mut movers: Vec<usize> = operations
+            .iter()
+            .copied()
+            .filter(|&operation| component.operations[operation].moved)
+            .collect();
+        movers.sort_by_key(|&operation| {
+            let row = &component.operations[operation];
+            let is_given_back = self.links.given_back[operation] >= row.magnitude();
+            (
+                is_given_back,
+                row.row_data.occurred_at,
+                row.row_data.operation_id,
+            )
+        });
+        // Equal money: buckets of intents by what they ask for, operations in order of preference.
+        let mut pairs: HashMap<usize, (Vec<usize>, Vec<usize>)> = HashMap::new();
+        let mut used: HashSet<usize> = HashSet::new();
+        let mut rest: Vec<usize> = Vec::new();
+        let mut satisfied_attempt: HashMap<Key, Option<u32>> = HashMap::new();
+        let exact = Buckets::of(component, &open);
+        for operation in movers {
+            let pick = exact
+                .candidates(component, operation, self.rules)
+                .find(|&intent| {
+                    let local = &component.intents[intent];
+                    let is_other_attempt =
+                        satisfied_attempt
+                            .get(&local.keys.parent)
+                            .is_some_and(|attempt| {
+                                local.keys.parent != 0 && is_other(*attempt, local.row_data.attempt)
+                            });
+                    !used.contains(&intent) && !is_other_attempt
+                });
+            match pick {
+                Some(intent) => {
+                    let local = &component.intents[intent];
+                    used.insert(intent);
+                    satisfied_attempt
+                        .entry(local.keys.parent)
+                        .or_insert(local.row_data.attempt);
+                    let bucket = exact.bucket(component, intent);
+                    let pair = pairs.entry(bucket).or_default();
+                    pair.0.push(operation);
+                    pair.1.push(intent);
+                }
+                None => rest.push(operation),
+            }
+        }
+        for (mut operations, mut intents) in pairs.into_values() {
+            operations
+                .sort_by_key(|&operation| component.operations[operation].row_data.operation_id);
+            intents.sort_by_key(|&intent| self.key_order(intent));
+            for (operation, intent) in operations.into_iter().zip(intents) {
+                self.settle(operation, intent, rule);
+            }
+        }
+        let left: Vec<usize> = open
+            .into_iter()
+            .filter(|intent| !used.contains(intent))
+            .collect();
+        self.deal_rest(rest, &left, intents, rule);
+        self.deal_without_money(operations, intents, rule);
+    }
+
+    /// Of attempts at one thing at most one may be satisfied: once one is, the others are not dealt any money.
+    fn keep_one_attempt(&self, open: &mut Vec<usize>, intents: &[usize], taken: &HashSet<usize>) {
+        let satisfied: HashMap<Key, Option<u32>> = intents
+            .iter()
+            .filter(|intent| taken.contains(*intent))
+            .map(|&intent| {
+                (
+                    self.component.intents[intent].keys.parent,
+                    self.component.intents[intent].row_data.attempt,
+                )
+            })
+            .filter(|&(parent, _)| parent != 0)
+            .collect();
+        open.retain(|&intent| {
+            let local = &self.component.intents[intent];
+            satisfied
+                .get(&local.keys.parent)
+                .is_none_or(|attempt| !is_other(*attempt, local.row_data.attempt))
+        });
+    }
+
+    fn deal_rest(&mut self, rest: Vec<usize>, left: &[usize], intents: &[usize], rule: Rule) {
+        let component = self.component;
+        let all = Buckets::of(component, intents);
+        let mut odd: Vec<usize> = Vec::new();
+        for operation in rest {
+            let named = all
+                .candidates(component, operation, self.rules)
+                .min_by_key(|&intent| self.key_order(intent));
+            match named {
+                Some(intent) => {
+                    self.is_settled[operation] = true;
+                    self.links.excess.push((operation, intent));
+                }
+                None => odd.push(operation),
+            }
+        }
+        if self.captures_of_one(&odd, left, rule) {
+            return;
+        }
+        if let ([operation], [intent]) = (odd.as_slice(), left) {
+            self.settle(*operation, *intent, rule);
+            return;
+        }
+        for operation in odd {
+            let mut intents = if left.is_empty() {
+                intents.to_vec()
+            } else {
+                left.to_vec()
+            };
+            intents.sort_by_key(|&intent| component.intents[intent].row_data.intent_id);
+            self.is_settled[operation] = true;
+            self.links.contests.push(Contest {
+                operation,
+                intents,
+                why: ContestReason::SharedAmount,
+            });
+        }
+    }
+
+    /// Captures that share parent or object go together to the one intent that they add up to.
+    fn captures_of_one(&mut self, odd: &[usize], left: &[usize], rule: Rule) -> bool {
+        let component = self.component;
+        if odd.len() < 2 || !share_payment(component, odd) {
+            return false;
+        }
+        let sum: i128 = odd
+            .iter()
+            .map(|&at| i128::from(component.operations[at].row_data.amount_minor))
+            .sum();
+        let currency = component.operations[odd[0]].row_data.currency;
+        let fitting: Vec<usize> = left
+            .iter()
+            .copied()
+            .filter(|&intent| {
+                super::component::agreement(
+                    sum,
+                    currency,
+                    &component.intents[intent].row_data,
+                    self.rules,
+                )
+                .is_full()
+            })
+            .collect();
+        match (fitting.as_slice(), left) {
+            ([intent], _) | ([], [intent]) => {
+                for &operation in odd {
+                    self.settle(operation, *intent, rule);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Rows without money: to the intent of the payment they belong to, else to one that still waits for them. A failed
+    /// attempt prefers a row that failed, a pending one or a hold a row that is open.
+    fn deal_without_money(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
+        self.same_payment(Rule::Parent);
+        let component = self.component;
+        let mut waiting: Vec<usize> = {
+            let taken = self.taken();
+            intents
+                .iter()
+                .copied()
+                .filter(|intent| !taken.contains(intent))
+                .collect()
+        };
+        waiting.sort_by_key(|&intent| self.key_order(intent));
+        let mut rows: Vec<usize> = operations
+            .iter()
+            .copied()
+            .filter(|&operation| self.is_free(operation) && !component.operations[operation].moved)
+            .collect();
+        rows.sort_by_key(|&operation| {
+            let row = &component.operations[operation].row_data;
+            (row.occurred_at, row.operation_id)
+        });
+        let mut used: HashSet<usize> = HashSet::new();
+        for operation in rows {
+            let row = &component.operations[operation];
+            let is_failed = row.is_failed() || row.is_expired();
+            let preferred = |intent: usize| {
+                let status = component.intents[intent].row_data.status;
+                if is_failed {
+                    deal_rank(status) == 2
+                } else {
+                    status.is_open()
+                }
+            };
+            let pick = waiting
+                .iter()
+                .copied()
+                .filter(|intent| !used.contains(intent))
+                .min_by_key(|&intent| {
+                    (
+                        !preferred(intent),
+                        !component.agreement(operation, intent, self.rules).is_full(),
+                    )
+                })
+                .or_else(|| waiting.first().copied())
+                .or_else(|| {
+                    intents
+                        .iter()
+                        .copied()
+                        .min_by_key(|&intent| self.key_order(intent))
+                });
+            if let Some(intent) = pick {
+                used.insert(intent);
+                self.settle(operation, intent, rule);
+            }
+        }
+    }
+
+    /// The payment of each refund, dispute, reversal and adjustment: through the row it names, then the object, then the
+    /// reference.
+    fn parents(&mut self) {
+        for at in 0..self.component.operations.len() {
+            self.links.parent_intent[at] = self.parent_intent(at);
+        }
+    }
+
+    fn parent_intent(&self, at: usize) -> Option<usize> {
+        let component = self.component;
+        let operation = &component.operations[at];
+        if operation.is_own(Family::Charge) || !operation.is_usable() {
+            return None;
+        }
+        let mut above = self.links.parent_operation[at];
+        for _ in 0..8 {
+            let Some(parent) = above else { break };
+            if component.operations[parent].is_own(Family::Charge)
+                && let Some((intent, _)) = self.links.of[parent]
+            {
+                return Some(intent);
+            }
+            above = self.links.parent_operation[parent];
+        }
+        let keys = operation.keys;
+        for key in [keys.parent, keys.object] {
+            if let Some(intent) = self.standing(component.with_processor(key, Family::Charge)) {
+                return Some(intent);
+            }
+        }
+        if let Some(parent) = self.links.parent_operation[at]
+            && let Some(intent) = self.parent_of_child(parent)
+        {
+            return Some(intent);
+        }
+        self.parent_of_child(at)
+            .or_else(|| self.standing(component.with_reference(keys.reference, Family::Charge)))
+            .or_else(|| self.standing(component.with_parent(keys.reference, Family::Charge)))
+    }
+
+    /// The payment that the linked local refund or dispute names.
+    fn parent_of_child(&self, at: usize) -> Option<usize> {
+        let (intent, _) = self.links.of[at]?;
+        let key = self.component.intents[intent].keys.parent;
+        self.standing(self.component.with_reference(key, Family::Charge))
+            .or_else(|| self.standing(self.component.with_parent(key, Family::Charge)))
+    }
+
+    /// The only candidate, or the only one that money stands behind.
+    fn standing(&self, candidates: impl Iterator<Item = usize>) -> Option<usize> {
+        let candidates: Vec<usize> = candidates.collect();
+        if let [only] = candidates.as_slice() {
+            return Some(*only);
+        }
+        let taken = self.taken();
+        let mut paid = candidates.into_iter().filter(|intent| {
+            taken.contains(intent)
+                || self.component.intents[*intent].row_data.status == IntentStatus::Succeeded
+        });
+        match (paid.next(), paid.next()) {
+            (Some(only), None) => Some(only),
+            _ => None,
+        }
+    }
+
+    /// A refund whose reference names a refund of one payment while its parent is another one: proposed, not linked.
+    fn contradictions(&mut self) {
+        for at in 0..self.component.operations.len() {
+            let operation = &self.component.operations[at];
+            let Some((intent, rule)) = self.links.of[at] else {
+                continue;
+            };
+            let is_child = matches!(
+                operation.row_data.kind,
+                OperationKind::Refund | OperationKind::Dispute
+            );
+            if !is_child
+                || !matches!(rule, Rule::Reference | Rule::SharedReference)
+                || operation.keys.parent == 0
+            {
+                continue;
+            }
+            let (Some(named), Some(own)) = (self.links.parent_intent[at], self.parent_of_child(at))
+            else {
+                continue;
+            };
+            let parent = |intent: usize| self.component.intents[intent].keys.parent;
+            if named != own && (parent(named) == 0 || parent(named) != parent(own)) {
+                self.links.of[at] = None;
+                self.links.contests.push(Contest {
+                    operation: at,
+                    intents: vec![intent],
+                    why: ContestReason::Contradiction,
+                });
+            }
+        }
+    }
+
+    /// Refunds and disputes that only their parent leads to: at equal amount and currency, in a fixed order.
+    fn children(&mut self) {
+        let component = self.component;
+        let mut groups: Vec<(usize, Family, Vec<usize>)> = Vec::new();
+        let mut places: HashMap<(usize, Family), usize> = HashMap::new();
+        for at in 0..component.operations.len() {
+            let operation = &component.operations[at];
+            let kind = operation.row_data.kind;
+            let (Some(parent), true) = (self.links.parent_intent[at], self.is_free(at)) else {
+                continue;
+            };
+            if let (OperationKind::Refund | OperationKind::Dispute, Some(family)) =
+                (kind, kind.family())
+            {
+                let place = *places.entry((parent, family)).or_insert_with(|| {
+                    groups.push((parent, family, Vec::new()));
+                    groups.len() - 1
+                });
+                groups[place].2.push(at);
+            }
+        }
+        for (parent, family, operations) in groups {
+            let keys = component.intents[parent].keys;
+            let taken: HashSet<usize> = self
+                .links
+                .of
+                .iter()
+                .flatten()
+                .map(|&(intent, _)| intent)
+                .collect();
+            let mut intents: Vec<usize> = component.with_parent(keys.id, family).collect();
+            if keys.parent != 0 {
+                intents.extend(component.with_parent(keys.parent, family));
+            }
+            intents.sort_unstable();
+            intents.dedup();
+            intents.retain(|intent| {
+                !taken.contains(intent)
+                    && component.intents[*intent].row_data.processor_ref.is_empty()
+            });
+            self.deal_equal(&operations, &intents);
+        }
+    }
+
+    fn deal_equal(&mut self, operations: &[usize], intents: &[usize]) {
+        let component = self.component;
+        let mut intents = intents.to_vec();
+        intents.sort_by_key(|&intent| {
+            let row = &component.intents[intent].row_data;
+            (deal_rank(row.status), row.idempotency_key, row.intent_id)
+        });
+        let mut operations = operations.to_vec();
+        operations.sort_by_key(|&operation| {
+            let row = &component.operations[operation];
+            (
+                !row.moved,
+                row.row_data.occurred_at,
+                row.row_data.operation_id,
+            )
+        });
+        let buckets = Buckets::of(component, &intents);
+        let mut used: HashSet<usize> = HashSet::new();
+        let mut satisfied: HashMap<(Key, Key), Option<u32>> = HashMap::new();
+        for operation in operations {
+            let pick = buckets
+                .candidates(component, operation, self.rules)
+                .find(|&intent| {
+                    let local = &component.intents[intent];
+                    let group = (local.keys.parent, local.keys.reference);
+                    let is_other_attempt = satisfied.get(&group).is_some_and(|attempt| {
+                        group.1 != 0 && is_other(*attempt, local.row_data.attempt)
+                    });
+                    !used.contains(&intent) && !is_other_attempt
+                });
+            if let Some(intent) = pick {
+                let local = &component.intents[intent];
+                used.insert(intent);
+                if component.operations[operation].moved {
+                    satisfied
+                        .entry((local.keys.parent, local.keys.reference))
+                        .or_insert(local.row_data.attempt);
+                }
+                self.settle(operation, intent, Rule::Parent);
+            }
+        }
+    }
+
+    /// Rung 4: a reference that was cut, as declared; otherwise it is only proposed.
+    fn truncations(&mut self, truncated: &HashMap<usize, Vec<usize>>) {
+        if truncated.is_empty() {
+            return;
+        }
+        let component = self.component;
+        let by_row: HashMap<usize, usize> = component
+            .intents
+            .iter()
+            .enumerate()
+            .map(|(at, intent)| (intent.row, at))
+            .collect();
+        for at in 0..component.operations.len() {
+            let operation = &component.operations[at];
+            let (Some(family), Some(rows)) = (operation.family(), truncated.get(&operation.row))
+            else {
+                continue;
+            };
+            if !self.is_free(at)
+                || operation.row_data.kind.is_return()
+                || self.links.parent_intent[at].is_some()
+            {
+                continue;
+            }
+            let intents: Vec<usize> = rows
+                .iter()
+                .filter_map(|row| by_row.get(row).copied())
+                .filter(|&intent| component.intents[intent].row_data.kind.family() == family)
+                .collect();
+            let chars = operation.row_data.reference.trim().chars().count();
+            let is_declared = self.rules.reference_max_chars == Some(chars);
+            let taken = self.taken();
+            let agreeing: Vec<usize> = intents
+                .iter()
+                .copied()
+                .filter(|&intent| component.agreement(at, intent, self.rules).is_full())
+                .filter(|intent| !taken.contains(intent))
+                .collect();
+            if is_declared && intents.len() == 1 && agreeing.len() == 1 {
+                self.settle(at, agreeing[0], Rule::ReferenceTruncated);
+            } else if !intents.is_empty()
+                && (is_declared || !agreeing.is_empty())
+                && operation.moved
+            {
+                let mut intents = if agreeing.is_empty() {
+                    intents
+                } else {
+                    agreeing
+                };
+                intents.sort_by_key(|&intent| component.intents[intent].row_data.intent_id);
+                self.is_settled[at] = true;
+                self.links.contests.push(Contest {
+                    operation: at,
+                    intents,
+                    why: ContestReason::Truncated,
+                });
+            }
+        }
+    }
+
+    /// Failures, reversals and adjustments follow the operation they name to that operation's intent.
+    fn returns(&mut self) {
+        let component = self.component;
+        for at in 0..component.operations.len() {
+            let operation = &component.operations[at];
+            if !operation.is_return() || !self.is_free(at) {
+                continue;
+            }
+            let families: &[Family] = match operation.row_data.kind {
+                OperationKind::RefundFailure => &[Family::Refund],
+                OperationKind::DisputeReversal => &[Family::Dispute],
+                OperationKind::PayoutFailure => &[Family::Payout],
+                _ => &[
+                    Family::Refund,
+                    Family::Dispute,
+                    Family::Payout,
+                    Family::Charge,
+                ],
+            };
+            if let Some(intent) = self.returned_intent(at, families)
+                && self.gives_back(at, intent)
+            {
+                self.settle(at, intent, Rule::Parent);
+            }
+        }
+    }
+
+    fn returned_intent(&self, at: usize, families: &[Family]) -> Option<usize> {
+        let component = self.component;
+        let keys = component.operations[at].keys;
+        let mut above = self.links.parent_operation[at];
+        for _ in 0..8 {
+            let Some(parent) = above else { break };
+            if let Some((intent, _)) = self.links.of[parent]
+                && families.contains(&component.intents[intent].row_data.kind.family())
+            {
+                return Some(intent);
+            }
+            // A return of a return leads further up; a row that found no intent ends the search.
+            above = if component.operations[parent].is_return() {
+                self.links.parent_operation[parent]
+            } else {
+                None
+            };
+        }
+        if self.links.parent_operation[at].is_some_and(|parent| {
+            families
+                .iter()
+                .any(|&f| component.operations[parent].is_own(f))
+        }) {
+            return None;
+        }
+        let only = |mut found: Vec<usize>| {
+            found.sort_unstable();
+            found.dedup();
+            if let [only] = found.as_slice() {
+                Some(*only)
+            } else {
+                None
+            }
+        };
+        for &family in families {
+            for key in [keys.parent, keys.object, keys.id] {
+                let named: Vec<usize> = component.with_processor(key, family).collect();
+                if let Some(intent) = only(named) {
+                    return Some(intent);
+                }
+            }
+            let named: Vec<usize> = component.with_reference(keys.reference, family).collect();
+            if let Some(intent) = only(named) {
+                return Some(intent);
+            }
+        }
+        None
+    }
+
+    /// Whether the row moves money against the intent's direction. What hangs on a dispute counts either way.
+    fn gives_back(&self, at: usize, intent: usize) -> bool {
+        let row = &self.component.operations[at].row_data;
+        let intent = &self.component.intents[intent].row_data;
+        intent.kind.family() == Family::Dispute
+            || row.amount_minor.signum() == -intent.kind.direction().signum()
+    }
+}
+
+/// Whether two attempt numbers speak of different attempts: both are given and differ.
+pub(crate) fn is_other(left: Option<u32>, right: Option<u32>) -> bool {
+    matches!((left, right), (Some(left), Some(right)) if left != right)
+}
+
+/// Whether rows are captures that share their parent or their object.
+pub(crate) fn share_payment(component: &Component<'_>, operations: &[usize]) -> bool {
+    let Some(&first) = operations.first() else {
+        return false;
+    };
+    let first = component.operations[first].keys;
+    operations.iter().all(|&at| {
+        let row = &component.operations[at];
+        let shares_parent = first.parent != 0 && row.keys.parent == first.parent;
+        let shares_object = first.object != 0 && row.keys.object == first.object;
+        row.row_data.kind == OperationKind::Capture && (shares_parent || shares_object)
+    })
+}
+
+/// Intents by what they ask for, so that dealing stays linear where thousands share one key.
+struct Buckets {
+    by_money: HashMap<(crate::money::Currency, i64), Vec<usize>>,
+    places: HashMap<(crate::money::Currency, i64), usize>,
+}
+
+impl Buckets {
+    fn of(component: &Component<'_>, intents: &[usize]) -> Buckets {
+        let mut by_money: HashMap<_, Vec<usize>> = HashMap::new();
+        let mut places = HashMap::new();
+        for &intent in intents {
+            let row = &component.intents[intent].row_data;
+            let money = (row.currency, row.amount_minor);
+            by_money.entry(money).or_default().push(intent);
+            let next = places.len();
+            places.entry(money).or_insert(next);
+        }
+        Buckets { by_money, places }
+    }
+
+    fn bucket(&self, component: &Component<'_>, intent: usize) -> usize {
+        let row = &component.intents[intent].row_data;
+        self.places[&(row.currency, row.amount_minor)]
+    }
+
+    /// The intents whose money agrees with the operation's, equal amounts first, each bucket in its order.
+    fn candidates<'s>(
+        &'s self,
+        component: &'s Component<'_>,
+        operation: usize,
+        rules: &'s Rules,
+    ) -> impl Iterator<Item = usize> + 's {
+        let row = &component.operations[operation].row_data;
+        let exact = (row.currency, row.amount_minor.saturating_abs());
+        let is_loose = rules.tolerance.contains_key(&row.currency)
+            || rules.rounds_to_minor.contains_key(&row.currency);
+        let equal = self.by_money.get(&exact).into_iter().flatten().copied();
+        let mut near: Vec<usize> = if is_loose {
+            self.by_money
+                .iter()
+                .filter(|(money, _)| **money != exact)
+                .flat_map(|(_, intents)| intents)
+                .copied()
+                .collect()
+        } else {
+            Vec::new()
+        };
+        near.sort_unstable();
+        equal
+            .chain(near)
+            .filter(move |&intent| component.agreement(operation, intent, rules).is_full())
+    }
+}
