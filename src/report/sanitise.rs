@@ -1,0 +1,1 @@
+//! The one door through which foreign text reaches a terminal (to be completed).

@@ -1,0 +1,1 @@
+//! The tables of the README that are made from enums (to be completed).

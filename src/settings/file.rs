@@ -1,0 +1,1 @@
+//! `paysweep.toml` as it may be written (to be completed).

@@ -1,0 +1,210 @@
+//! Settings: one file and the environment, read once, validated at the door.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`file`] | `paysweep.toml` as it may be written, with line and column for everything that may not |
+//! | [`window`] | the window flags, and what they ask for |
+//!
+//! Decisions: one file, never merged; unknown keys are errors; the host's time zone is never consulted; relative paths
+//! belong to the folder of the file. Secrets are references, and no error text quotes a line of the file.
+
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+use crate::model::intent::IntentKind;
+use crate::model::run::CompleteThrough;
+use crate::processor::ReadRules;
+use crate::reconcile::rules::{Guards, PerKind, Rules};
+use crate::time::{Instant, Span, Zone};
+
+pub mod file;
+pub mod window;
+
+/// A validated configuration.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The file it came from.
+    pub path: PathBuf,
+    /// SHA-256 of that file, 64 hex digits.
+    pub digest: String,
+    /// Where a business day starts. Default UTC.
+    pub timezone: Zone,
+    /// Where paysweep keeps its memory.
+    pub store: StoreUrl,
+    /// Sorted by name; at least one.
+    pub sources: Vec<SourceSettings>,
+    /// Our own side.
+    pub intents: IntentsSettings,
+    /// Limits on what one run may write. The same as in the rules of every source.
+    pub guards: Guards,
+    /// When a source counts as stale.
+    pub freshness: FreshnessSettings,
+    /// Files that a run writes its report to.
+    pub report: ReportSettings,
+}
+
+impl Settings {
+    /// Finds, reads and validates the configuration. `explicit` is `--config` (or `PAYSWEEP_CONFIG`); `env` looks up a
+    /// variable of the environment; `now` is "now" for words like `yesterday`.
+    pub fn load(
+        _explicit: Option<&Path>,
+        _env: &dyn Fn(&str) -> Option<String>,
+        _now: Instant,
+    ) -> Result<Settings, Failure> {
+        Err(Failure::rejected("the configuration is not read yet"))
+    }
+}
+
+/// Where paysweep keeps its memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// A SQLite file.
+    Sqlite(PathBuf),
+}
+
+/// How a source is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// From CSV files.
+    Csv,
+}
+
+/// Which profile reads a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfileRef {
+    /// One that is built in, by name.
+    BuiltIn(String),
+    /// A file.
+    File(PathBuf),
+}
+
+/// The spans that decide how far a source is read and judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spans {
+    /// What is younger than this is not judged yet.
+    pub lag: Span,
+    /// How far before the watermark each run reads again.
+    pub lookback: Span,
+    /// How far before a payout its parts may lie.
+    pub payout_span: Span,
+}
+
+impl Spans {
+    /// Those of a file: no lag, 72 hours, no span.
+    pub const FILE: Spans = Spans {
+        lag: Span::ZERO,
+        lookback: Span::hours(72),
+        payout_span: Span::ZERO,
+    };
+}
+
+/// One `[source.NAME]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceSettings {
+    /// The name.
+    pub name: String,
+    /// How it is read.
+    pub kind: SourceKind,
+    /// Which profile reads it.
+    pub profile: ProfileRef,
+    /// Files, resolved against the folder of the configuration; a name may hold `*` and `?`.
+    pub files: Vec<PathBuf>,
+    /// The first watermark.
+    pub start: Instant,
+    /// Until when its files claim to be complete.
+    pub complete_through: CompleteThrough,
+    /// As configured; `None` = the profile's.
+    pub lag: Option<Span>,
+    /// As configured; `None` = the profile's.
+    pub lookback: Option<Span>,
+    /// As configured; `None` = the profile's.
+    pub payout_span: Option<Span>,
+    /// What is said about reading its rows.
+    pub read: ReadRules,
+    /// Everything that shapes its verdicts, `[intents]`, `[match]`, `[repair]` and `[guards]` included. Its
+    /// `payout_span` is the configured one, else zero.
+    pub rules: Rules,
+    /// Hash of the settings that shape its coverage, 64 hex digits.
+    pub config_hash: String,
+}
+
+impl SourceSettings {
+    /// The configured spans, and for the rest those of the profile.
+    pub fn spans(&self, profile: Spans) -> Spans {
+        Spans {
+            lag: self.lag.unwrap_or(profile.lag),
+            lookback: self.lookback.unwrap_or(profile.lookback),
+            payout_span: self.payout_span.unwrap_or(profile.payout_span),
+        }
+    }
+}
+
+/// Where intents come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntentsKind {
+    /// A file that is imported into the store's table at each run.
+    Csv,
+    /// The store's table.
+    Store,
+}
+
+/// The unit of local amounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum AmountUnit {
+    /// Whole minor units in the column `amount_minor`.
+    #[default]
+    Minor,
+    /// Decimals in the column `amount`.
+    Major,
+}
+
+/// How the local side rounds an amount finer than a minor unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Rounding {
+    /// It does not: such an amount is no amount.
+    #[default]
+    Exact,
+    /// To the nearest, half away from zero.
+    HalfUp,
+}
+
+/// `[intents]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntentsSettings {
+    /// Where they come from.
+    pub kind: IntentsKind,
+    /// The file; always there for [`IntentsKind::Csv`].
+    pub file: Option<PathBuf>,
+    /// Scope name. Default `intents`.
+    pub name: String,
+    /// The source that owns intents which name none; empty = none.
+    pub source: String,
+    /// From `created_at` until a missing counterpart is news.
+    pub grace: PerKind<Span>,
+    /// From `created_at` until an open, absent row counts as abandoned.
+    pub open_after: PerKind<Span>,
+    /// Kinds that the local side records.
+    pub kinds: Vec<IntentKind>,
+    /// A repair that no import has confirmed after so long is a finding; `None` = never.
+    pub confirm_within: Option<Span>,
+    /// Unit of local amounts.
+    pub amount_unit: AmountUnit,
+    /// How the local side rounds.
+    pub rounding: Rounding,
+}
+
+/// `[freshness]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FreshnessSettings {
+    /// The last clean run may be so old; `None` = any age.
+    pub max_age: Option<Span>,
+}
+
+/// `[report]`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ReportSettings {
+    /// Files written by every run, as after `--output`.
+    pub files: Vec<String>,
+    /// How long stored runs are kept; `None` = forever.
+    pub keep: Option<Span>,
+}
