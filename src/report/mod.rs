@@ -15,7 +15,7 @@
 
 use std::io::{self, Write};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, BreakClass};
 use crate::model::repair::Repair;
 use crate::model::run::{Tally, Total, Window};
@@ -36,6 +36,29 @@ words! {
         Table = "table",
         /// For machines.
         Json = "json",
+    }
+}
+
+/// Forms that the contract names and that are not built.
+const FORMATS_TO_COME: &[&str] = &["ndjson", "csv", "markdown", "html", "junit"];
+
+impl Format {
+    /// Whether it is the name of a form, built or not.
+    pub fn is_word(word: &str) -> bool {
+        Format::from_word(word).is_some() || FORMATS_TO_COME.contains(&word)
+    }
+
+    /// The form of a name; one that is not built is refused with these words.
+    pub fn parse(word: &str) -> Result<Format, Failure> {
+        if let Some(format) = Format::from_word(word) {
+            return Ok(format);
+        }
+        let what = if FORMATS_TO_COME.contains(&word) {
+            format!("the format {word:?} is not built yet in this version")
+        } else {
+            format!("there is no format {word:?}")
+        };
+        Err(Failure::rejected(what).remedy("use table or json"))
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`file`] | `paysweep.toml` as it may be written, with line and column for everything that may not |
+//! | [`file`] | `paysweep.toml` as it may be written |
+//! | [`document`] | a TOML document with positions: line and column for everything that may not be written |
 //! | [`window`] | the window flags, and what they ask for |
 //!
 //! Decisions: one file, never merged; unknown keys are errors; the host's time zone is never consulted; relative paths
@@ -15,9 +16,11 @@ use crate::model::intent::IntentKind;
 use crate::model::run::CompleteThrough;
 use crate::processor::ReadRules;
 use crate::reconcile::rules::{Guards, PerKind, Rules};
+use crate::report::Format;
 use crate::time::{Instant, Span, Zone};
 
-pub mod file;
+mod document;
+mod file;
 pub mod window;
 
 /// A validated configuration.
@@ -44,14 +47,81 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Finds, reads and validates the configuration. `explicit` is `--config` (or `PAYSWEEP_CONFIG`); `env` looks up a
-    /// variable of the environment; `now` is "now" for words like `yesterday`.
+    /// Finds, reads and validates the configuration. `explicit` is `--config`; `env` looks up a variable of the
+    /// environment; `now` is "now" for words like `yesterday`.
+    ///
+    /// Search order, first hit wins: `--config`, `PAYSWEEP_CONFIG`, `./paysweep.toml`,
+    /// `$XDG_CONFIG_HOME/paysweep/paysweep.toml` (`~/.config` where that is not set), `/etc/paysweep/paysweep.toml`.
     pub fn load(
-        _explicit: Option<&Path>,
-        _env: &dyn Fn(&str) -> Option<String>,
-        _now: Instant,
+        explicit: Option<&Path>,
+        env: &dyn Fn(&str) -> Option<String>,
+        now: Instant,
     ) -> Result<Settings, Failure> {
-        Err(Failure::rejected("the configuration is not read yet"))
+        let path = find(explicit, env)?;
+        let state = "nothing was read or written";
+        let bytes =
+            std::fs::read(&path).map_err(|error| file::read_failure(&path, &error).state(state))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Failure::rejected(format!("{}: is not UTF-8 text", path.display())).state(state)
+        })?;
+        Settings::parse(&path, &text, env, now)
+    }
+
+    /// Validates the text of a configuration whose file is `path`.
+    pub fn parse(
+        path: &Path,
+        text: &str,
+        env: &dyn Fn(&str) -> Option<String>,
+        now: Instant,
+    ) -> Result<Settings, Failure> {
+        file::read(path, text, env, now)
+    }
+
+    /// A source by its name.
+    pub fn source(&self, name: &str) -> Result<&SourceSettings, Failure> {
+        self.sources
+            .iter()
+            .find(|source| source.name == name)
+            .ok_or_else(|| {
+                let names: Vec<&str> = self.sources.iter().map(|it| it.name.as_str()).collect();
+                let failure = Failure::rejected(format!(
+                    "{}: there is no source {name:?}",
+                    self.path.display()
+                ));
+                match document::closest(name, &names) {
+                    Some(near) => failure.remedy(format!("did you mean {near:?}?")),
+                    None => failure.remedy(format!("configured: {}", names.join(", "))),
+                }
+            })
+    }
+}
+
+fn find(explicit: Option<&Path>, env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> {
+    if let Some(path) = explicit {
+        return Ok(path.to_owned());
+    }
+    let set = |name: &str| env(name).filter(|value| !value.is_empty());
+    if let Some(path) = set("PAYSWEEP_CONFIG") {
+        return Ok(PathBuf::from(path));
+    }
+    let user = set("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| set("HOME").map(|home| Path::new(&home).join(".config")));
+    let mut places = vec![PathBuf::from("paysweep.toml")];
+    places.extend(user.map(|folder| folder.join("paysweep/paysweep.toml")));
+    places.push(PathBuf::from("/etc/paysweep/paysweep.toml"));
+    match places.iter().find(|path| path.exists()) {
+        Some(path) => Ok(path.clone()),
+        None => {
+            let looked: Vec<String> = places
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            Err(Failure::rejected("no configuration was found")
+                .why(format!("looked for {}", looked.join(", ")))
+                .remedy("write one with `paysweep init`, or name one with --config FILE")
+                .state("nothing was read or written"))
+        }
     }
 }
 
@@ -76,6 +146,20 @@ pub enum ProfileRef {
     BuiltIn(String),
     /// A file.
     File(PathBuf),
+}
+
+impl ProfileRef {
+    /// A name that ends in `.toml` or holds a path separator is a file, any other is built in.
+    pub fn parse(name: &str) -> ProfileRef {
+        let is_toml = Path::new(name)
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+        if is_toml || name.contains(['/', std::path::MAIN_SEPARATOR]) {
+            ProfileRef::File(PathBuf::from(name))
+        } else {
+            ProfileRef::BuiltIn(name.to_owned())
+        }
+    }
 }
 
 /// The spans that decide how far a source is read and judged.
@@ -203,8 +287,39 @@ pub struct FreshnessSettings {
 /// `[report]`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ReportSettings {
-    /// Files written by every run, as after `--output`.
-    pub files: Vec<String>,
+    /// Files written by every run, as after `--output`. `{run_id}` in a path stands for the id of the run.
+    pub files: Vec<OutputSpec>,
     /// How long stored runs are kept; `None` = forever.
     pub keep: Option<Span>,
+}
+
+/// A file that a report is written to: `[FORMAT=]FILE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputSpec {
+    /// Its format; `None` = the one of `--format`.
+    pub format: Option<Format>,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl OutputSpec {
+    /// Reads `[FORMAT=]FILE`. Without a format, a name that ends in `.json` is JSON.
+    pub fn parse(text: &str) -> Result<OutputSpec, Failure> {
+        let (format, path) = match text.split_once('=') {
+            Some((word, path)) if Format::is_word(word) => (Some(Format::parse(word)?), path),
+            _ => {
+                let is_json = Path::new(text)
+                    .extension()
+                    .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+                (is_json.then_some(Format::Json), text)
+            }
+        };
+        if path.is_empty() {
+            return Err(Failure::rejected(format!("{text:?} names no file")));
+        }
+        Ok(OutputSpec {
+            format,
+            path: PathBuf::from(path),
+        })
+    }
 }
