@@ -1,0 +1,1 @@
+//! Reports: what a person and a machine are told about a run.
