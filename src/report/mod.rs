@@ -39,6 +39,18 @@ words! {
     }
 }
 
+words! {
+    /// A list that is shown on request.
+    Include {
+        /// Pairs in order.
+        Matches = "matches",
+        /// Rows whose time has not come.
+        Pending = "pending",
+        /// Rows that ask nothing of anybody.
+        Ignored = "ignored",
+    }
+}
+
 /// Forms that the contract names and that are not built.
 const FORMATS_TO_COME: &[&str] = &["ndjson", "csv", "markdown", "html", "junit"];
 

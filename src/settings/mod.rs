@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::exit::Failure;
 use crate::model::intent::IntentKind;
 use crate::model::run::CompleteThrough;
+use crate::model::words;
 use crate::processor::ReadRules;
 use crate::reconcile::rules::{Guards, PerKind, Rules};
 use crate::report::Format;
@@ -291,6 +292,20 @@ pub struct ReportSettings {
     pub files: Vec<OutputSpec>,
     /// How long stored runs are kept; `None` = forever.
     pub keep: Option<Span>,
+}
+
+words! {
+    /// Which breaks lead to exit code 1.
+    FailOn {
+        /// Open and neither acknowledged nor closed, or closed by this run's repairs.
+        Found = "found",
+        /// Open and neither acknowledged nor closed.
+        Open = "open",
+        /// Seen first in this run.
+        New = "new",
+        /// None.
+        Error = "error",
+    }
 }
 
 /// A file that a report is written to: `[FORMAT=]FILE`.
