@@ -16,7 +16,7 @@
 use std::io::{self, Write};
 
 use crate::exit::{Exit, Failure};
-use crate::model::breaks::{Break, BreakClass};
+use crate::model::breaks::{Break, BreakClass, Severity};
 use crate::model::repair::Repair;
 use crate::model::run::{Tally, Total, Window};
 use crate::model::verdict::{IgnoreReason, Rule};
@@ -81,6 +81,8 @@ pub struct RenderOptions {
     pub limit: usize,
     /// Whether [`Format::Table`] is coloured.
     pub has_color: bool,
+    /// [`Format::Table`] lists only breaks that are at least so bad, and says how many it leaves out.
+    pub min_severity: Severity,
 }
 
 impl Default for RenderOptions {
@@ -88,6 +90,7 @@ impl Default for RenderOptions {
         RenderOptions {
             limit: 50,
             has_color: false,
+            min_severity: Severity::Warning,
         }
     }
 }
