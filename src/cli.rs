@@ -188,7 +188,7 @@ pub struct CommonArgs {
         value_parser = one_of(ProgressMode::ALL, ProgressMode::as_str)
     )]
     pub progress: ProgressMode,
-    /// Colour in the readable report; auto: on a terminal, unless NO_COLOR is set
+    /// Colour in the readable report; auto: on a terminal, unless the environment asks for none
     #[arg(
         long,
         global = true,
@@ -518,10 +518,6 @@ fn output_parser(text: &str) -> Result<OutputSpec, String> {
     OutputSpec::parse(text).map_err(one_line)
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "takes the error of a parser over"
-)]
 fn one_line(failure: Failure) -> String {
     if failure.remedy.is_empty() {
         failure.what

@@ -16,7 +16,7 @@
 use std::io::{self, Write};
 
 use crate::exit::{Exit, Failure};
-use crate::model::breaks::{Break, BreakClass, Severity};
+use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Severity};
 use crate::model::repair::Repair;
 use crate::model::run::{Tally, Total, Window};
 use crate::model::verdict::{IgnoreReason, Rule};
@@ -288,6 +288,27 @@ pub struct BreakLine {
     pub age_seconds: i64,
     /// Further operations it is about.
     pub also_operations: Vec<String>,
+}
+
+impl BreakLine {
+    /// What is done about it, as it is told: a break that stays open after its repair is for a person.
+    pub fn disposition(&self) -> BreakDisposition {
+        if self.item.is_sticky {
+            BreakDisposition::Review
+        } else {
+            self.item.disposition
+        }
+    }
+
+    /// Whether it stays after this run: open, or acknowledged and not ended.
+    pub fn stays(&self) -> bool {
+        match self.item.state {
+            BreakState::Open | BreakState::Acknowledged => {
+                self.disposition() == BreakDisposition::Review
+            }
+            BreakState::Closed | BreakState::Resolved => false,
+        }
+    }
 }
 
 /// What earlier runs wrote and could not tell.

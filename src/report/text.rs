@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use super::sanitise::clean;
 use super::{BreakLine, Check, CheckStatus, OutcomeName, RenderOptions, RunReport, SourceReport};
 use crate::exit::Exit;
-use crate::model::breaks::{BreakClass, BreakDisposition, BreakState, Severity};
+use crate::model::breaks::{BreakClass, BreakState, Severity};
 use crate::model::repair::{Repair, RepairAction, RepairState};
 use crate::model::run::{Basis, Tally, Total};
 use crate::money::format_minor;
@@ -327,25 +327,15 @@ fn sum(tally: &Tally) -> String {
 
 // ---- breaks
 
-/// A break that a person still has to look at.
-fn is_open(line: &BreakLine) -> bool {
-    match line.item.state {
-        BreakState::Open | BreakState::Acknowledged => {
-            line.item.disposition == BreakDisposition::Review
-        }
-        BreakState::Closed | BreakState::Resolved => false,
-    }
-}
-
 fn open_breaks(report: &RunReport) -> impl Iterator<Item = &BreakLine> {
     report
         .breaks
         .iter()
-        .filter(|line| is_open(line) && line.item.state == BreakState::Open)
+        .filter(|line| line.stays() && line.item.state == BreakState::Open)
 }
 
 fn breaks(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
-    let open: Vec<&BreakLine> = report.breaks.iter().filter(|line| is_open(line)).collect();
+    let open: Vec<&BreakLine> = report.breaks.iter().filter(|line| line.stays()).collect();
     if report.breaks.is_empty() {
         return page.section("Breaks: ", "none");
     }
@@ -362,7 +352,7 @@ fn breaks(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
         (repaired, "closed by a repair"),
     ] {
         if number > 0 {
-            head.push_str(&format!(", {number} {words}"));
+            head = format!("{head}, {number} {words}");
         }
     }
     page.section("Breaks: ", &head)?;

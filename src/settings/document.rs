@@ -75,7 +75,7 @@ pub(super) struct Table<'d> {
     name: String,
     /// Where it begins.
     offset: usize,
-    table: &'d DeTable<'d>,
+    entries: &'d DeTable<'d>,
 }
 
 impl<'d> Table<'d> {
@@ -110,13 +110,13 @@ impl<'d> Table<'d> {
             document,
             name,
             offset,
-            table,
+            entries: table,
         })
     }
 
     /// Every entry, in the order of their names.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'d str, Value<'d>)> + '_ {
-        self.table
+        self.entries
             .iter()
             .map(|(key, value)| (key.get_ref().as_ref(), self.value(key.get_ref(), value)))
     }
@@ -130,13 +130,13 @@ impl<'d> Table<'d> {
                 format!("{} {key}", self.name)
             },
             offset: value.span().start,
-            value: value.get_ref(),
+            inner: value.get_ref(),
         }
     }
 
     /// The value of a key, if it is there.
     pub(super) fn get(&self, key: &str) -> Option<Value<'d>> {
-        self.table
+        self.entries
             .iter()
             .find(|(name, _)| name.get_ref().as_ref() == key)
             .map(|(name, value)| self.value(name.get_ref(), value))
@@ -159,7 +159,7 @@ pub(super) struct Value<'d> {
     /// How a person names it: `[source.shop] lag`.
     name: String,
     offset: usize,
-    value: &'d DeValue<'d>,
+    inner: &'d DeValue<'d>,
 }
 
 impl<'d> Value<'d> {
@@ -170,13 +170,13 @@ impl<'d> Value<'d> {
     }
 
     fn wrong_type(&self, expected: &str) -> Failure {
-        let found = self.value.type_str();
+        let found = self.inner.type_str();
         self.error(format!("has to be {expected}, and is of type {found}"))
     }
 
     /// A string.
     pub(super) fn text(&self) -> Result<&'d str, Failure> {
-        self.value
+        self.inner
             .as_str()
             .ok_or_else(|| self.wrong_type("a string"))
     }
@@ -191,7 +191,7 @@ impl<'d> Value<'d> {
 
     /// A string, or a date or time that stands without quotes.
     pub(super) fn point(&self) -> Result<String, Failure> {
-        match self.value.as_datetime() {
+        match self.inner.as_datetime() {
             Some(at) => Ok(at.to_string()),
             None => self.some_text().map(str::to_owned),
         }
@@ -200,7 +200,7 @@ impl<'d> Value<'d> {
     /// A whole number between bounds, both inclusive.
     pub(super) fn whole(&self, min: i64, max: i64) -> Result<i64, Failure> {
         let integer = self
-            .value
+            .inner
             .as_integer()
             .ok_or_else(|| self.wrong_type("a whole number"))?;
         match i64::from_str_radix(integer.as_str(), integer.radix()) {
@@ -236,7 +236,7 @@ impl<'d> Value<'d> {
     /// A list.
     pub(super) fn list(&self) -> Result<Vec<Value<'d>>, Failure> {
         let list = self
-            .value
+            .inner
             .as_array()
             .ok_or_else(|| self.wrong_type("a list"))?;
         Ok(list
@@ -245,20 +245,20 @@ impl<'d> Value<'d> {
                 document: self.document,
                 name: self.name.clone(),
                 offset: item.span().start,
-                value: item.get_ref(),
+                inner: item.get_ref(),
             })
             .collect())
     }
 
     /// Whether it is a table.
     pub(super) fn is_table(&self) -> bool {
-        self.value.is_table()
+        self.inner.is_table()
     }
 
     /// A table that may hold these keys.
     pub(super) fn table(&self, known: &[&str]) -> Result<Table<'d>, Failure> {
         let table = self
-            .value
+            .inner
             .as_table()
             .ok_or_else(|| self.wrong_type("a table"))?;
         Table::open(self.document, self.name.clone(), self.offset, table, known)
@@ -267,14 +267,14 @@ impl<'d> Value<'d> {
     /// A table whose keys are not words of ours: names, currencies.
     pub(super) fn free_table(&self) -> Result<Vec<(&'d str, Value<'d>)>, Failure> {
         let table = self
-            .value
+            .inner
             .as_table()
             .ok_or_else(|| self.wrong_type("a table"))?;
         let open = Table {
             document: self.document,
             name: self.name.clone(),
             offset: self.offset,
-            table,
+            entries: table,
         };
         Ok(open.entries().collect())
     }

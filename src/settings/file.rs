@@ -350,13 +350,13 @@ fn source(
             })?),
         },
     };
-    if let Some(lookup) = table.get("lookup") {
-        if lookup.word(&[("by-id", true), ("none", false)])? {
-            return Err(lookup
-                .error("a csv source cannot be asked for an operation by its id")
-                .why("a file holds what it holds; only an api answers questions")
-                .remedy("write \"none\", or leave the key out"));
-        }
+    if let Some(lookup) = table.get("lookup")
+        && lookup.word(&[("by-id", true), ("none", false)])?
+    {
+        return Err(lookup
+            .error("a csv source cannot be asked for an operation by its id")
+            .why("a file holds what it holds; only an api answers questions")
+            .remedy("write \"none\", or leave the key out"));
     }
     let span = |key: &str| table.get(key).map(|value| value.span()).transpose();
     let (lag, lookback, payout_span) = (span("lag")?, span("lookback")?, span("payout_span")?);

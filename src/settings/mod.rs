@@ -2,8 +2,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`file`] | `paysweep.toml` as it may be written |
-//! | [`document`] | a TOML document with positions: line and column for everything that may not be written |
+//! | `file` | `paysweep.toml` as it may be written |
+//! | `document` | a TOML document with positions: line and column for everything that may not be written |
 //! | [`window`] | the window flags, and what they ask for |
 //!
 //! Decisions: one file, never merged; unknown keys are errors; the host's time zone is never consulted; relative paths
@@ -111,25 +111,23 @@ fn find(explicit: Option<&Path>, env: &dyn Fn(&str) -> Option<String>) -> Result
     let mut places = vec![PathBuf::from("paysweep.toml")];
     places.extend(user.map(|folder| folder.join("paysweep/paysweep.toml")));
     places.push(PathBuf::from("/etc/paysweep/paysweep.toml"));
-    match places.iter().find(|path| path.exists()) {
-        Some(path) => Ok(path.clone()),
-        None => {
-            let looked: Vec<String> = places
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect();
-            Err(Failure::rejected("no configuration was found")
-                .why(format!("looked for {}", looked.join(", ")))
-                .remedy("write one with `paysweep init`, or name one with --config FILE")
-                .state("nothing was read or written"))
-        }
+    if let Some(path) = places.iter().find(|path| path.exists()) {
+        return Ok(path.clone());
     }
+    let looked: Vec<String> = places
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    Err(Failure::rejected("no configuration was found")
+        .why(format!("looked for {}", looked.join(", ")))
+        .remedy("write one with `paysweep init`, or name one with --config FILE")
+        .state("nothing was read or written"))
 }
 
 /// Where paysweep keeps its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
-    /// A SQLite file.
+    /// A file of the embedded database.
     Sqlite(PathBuf),
 }
 

@@ -226,7 +226,7 @@ fn full() -> RunReport {
         reason: IgnoreReason::FailedAttempt,
         money: None,
     }]);
-    report.breaks[1].item.account = "acct_1".to_owned();
+    "acct_1".clone_into(&mut report.breaks[1].item.account);
     report.breaks[1].also_operations = vec!["ch_204".to_owned()];
     report.breaks[1].item.state = BreakState::Acknowledged;
     report.breaks[1].item.acknowledged_until = Some(at("2026-04-01T00:00:00Z"));
@@ -234,7 +234,7 @@ fn full() -> RunReport {
     refund.action = RepairAction::RecordRefund;
     refund.from = None;
     refund.to.kind = Some(IntentKind::Refund);
-    refund.to.parent_intent_id = "CRED-88".to_owned();
+    "CRED-88".clone_into(&mut refund.to.parent_intent_id);
     refund.to.money = Some(aud(4200));
     report.carried = Carried {
         runs: vec!["0189-run".to_owned()],
@@ -480,6 +480,18 @@ fn the_verdict_says_what_the_exit_code_means() {
 }
 
 #[test]
+fn a_break_that_outlives_its_repair_is_for_a_person() {
+    let mut report = sample();
+    report.breaks.truncate(1);
+    let item = &mut report.breaks[0].item;
+    item.class = BreakClass::StatusReversed;
+    item.state = BreakState::Open;
+    item.is_sticky = true;
+    assert!(as_text(&report).contains("Breaks: 1 open, 1 new"));
+    assert!(as_json(&report).contains("\"disposition\":\"review\""));
+}
+
+#[test]
 fn a_long_list_is_cut_for_a_person_and_never_for_a_machine() {
     let mut report = sample();
     report.breaks = (0..60)
@@ -521,9 +533,7 @@ fn no_text_of_a_file_reaches_the_terminal_unseen() {
     report.warnings[0].message.clone_from(&hostile);
     report.sources[0].files[0].path.clone_from(&hostile);
     report.outcome.reasons[0].message.clone_from(&hostile);
-    for list in [&mut report.carried.runs] {
-        list.push(hostile.clone());
-    }
+    report.carried.runs.push(hostile.clone());
     report.matches.as_mut().expect("asked for")[0].operation_id = hostile.clone();
     report.pending.as_mut().expect("asked for")[0].why = hostile.clone();
     report.ignored.as_mut().expect("asked for")[0].operation_id = hostile;
