@@ -48,7 +48,7 @@ pub(super) fn read(
     ];
     let root = Table::open(document, "", 0, &root, &known)?;
     if let Some(notify) = root.get("notify") {
-        return Err(not_built(&notify, "notifications"));
+        return Err(not_built(&notify.named("[notify]"), "notifications"));
     }
     let timezone = match root.get("timezone") {
         Some(value) => zone(&value)?,

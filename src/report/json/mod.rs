@@ -1,13 +1,13 @@
 //! The report for machines: contract section 12, and the form in which the store keeps a run.
 //!
-//! [`write`] streams: a list of a million entries is never a tree in memory. Each entry stands on a line of its own, so
-//! that two reports can be compared with line tools. [`read`] takes a stored report back, so that it can be shown in any
+//! [`write()`] streams: a list of a million entries is never a tree in memory. Each entry stands on a line of its own, so
+//! that two reports can be compared with line tools. [`read()`] takes a stored report back, so that it can be shown in any
 //! other form.
 //!
 //! Decisions: keys are sorted because the fields of `wire` are declared in that order; a test holds it. An id that is none
 //! is `null`. A break that was seen first in this very run has `"first_seen_run": null` beside `"new": true`, so that
 //! nothing outside of `run` depends on the run's id. What a reader of a report cannot need (evidence hashes, planned
-//! versions) is not kept in it, and is empty after [`read`].
+//! versions) is not kept in it, and is empty after [`read()`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
