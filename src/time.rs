@@ -171,6 +171,13 @@ impl Zone {
         Some(self.zone.to_datetime(at).date())
     }
 
+    /// What clocks in this zone show, with the offset: `2026-03-10T01:00:00+01:00`. `None` outside the years 0 to 9999.
+    pub fn local(&self, at: Instant) -> Option<String> {
+        let at = jiff::Timestamp::from_microsecond(at.0).ok()?;
+        let offset = self.zone.to_offset(at);
+        Some(at.display_with_offset(offset).to_string())
+    }
+
     /// The instant at which clocks in this zone show a wall-clock time.
     pub fn at(&self, wall: NaiveDateTime) -> Result<Instant, WallTimeError> {
         use chrono::{Datelike, Timelike};

@@ -1,1 +1,2 @@
 //! command (register to be completed)
+pub mod progress;

@@ -1,1 +1,4 @@
-//! tests
+//! Everything that is tested from outside, in one binary.
+
+mod report;
+mod settings;

@@ -1,1 +1,0 @@
-//! settings (to be completed)

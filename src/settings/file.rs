@@ -1,0 +1,751 @@
+//! `paysweep.toml` as it may be written: contract section 5.
+//!
+//! Every section is one function from a table with positions to settings. What is named in the contract and not built
+//! is refused with these words, never passed over.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::document::{Document, Table, Value};
+use super::{
+    AmountUnit, FreshnessSettings, IntentsKind, IntentsSettings, OutputSpec, ProfileRef,
+    ReportSettings, Rounding, Settings, SourceKind, SourceSettings, StoreUrl,
+};
+use crate::exit::{Exit, Failure};
+use crate::model::breaks::{BreakClass, Policy};
+use crate::model::intent::IntentKind;
+use crate::model::run::CompleteThrough;
+use crate::money::{Currency, NumberFormat};
+use crate::processor::{Mode, ReadRules, ScopeRule};
+use crate::reconcile::rules::{Guards, PerKind, Rules};
+use crate::time::{Instant, Span, Zone, parse_point};
+
+/// Looks up a variable of the environment.
+pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Reads the text of a configuration file.
+pub(super) fn read(
+    path: &Path,
+    text: &str,
+    env: Environment<'_>,
+    now: Instant,
+) -> Result<Settings, Failure> {
+    let document = Document { path, text };
+    let root = document.parse()?;
+    let known = [
+        "timezone",
+        "store",
+        "source",
+        "intents",
+        "match",
+        "repair",
+        "guards",
+        "freshness",
+        "report",
+        "notify",
+    ];
+    let root = Table::open(document, "", 0, &root, &known)?;
+    if let Some(notify) = root.get("notify") {
+        return Err(not_built(&notify.named("[notify]"), "notifications"));
+    }
+    let timezone = match root.get("timezone") {
+        Some(value) => zone(&value)?,
+        None => Zone::utc(),
+    };
+    let store = store(
+        document,
+        root.get("store").map(|it| it.named("[store]")),
+        env,
+    )?;
+    let intents_table = root
+        .get("intents")
+        .ok_or_else(|| document.error(0, "the section [intents] is missing"))?
+        .named("[intents]");
+    let intents = intents(document, &intents_table)?;
+    let guards = guards(root.get("guards").map(|it| it.named("[guards]")))?;
+    let shared = shared_rules(&root, &intents, &guards)?;
+    let sources = sources(document, &root, &timezone, now, &shared)?;
+    let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+    if names.contains(&intents.name.as_str()) {
+        return Err(intents_table.error(format!(
+            "the name {:?} is that of a source; choose another",
+            intents.name
+        )));
+    }
+    if !intents.source.is_empty() && !names.contains(&intents.source.as_str()) {
+        return Err(intents_table.error(format!("there is no source {:?}", intents.source)));
+    }
+    Ok(Settings {
+        path: path.to_owned(),
+        digest: hex(&Sha256::digest(text.as_bytes())),
+        timezone,
+        store,
+        sources,
+        intents,
+        guards,
+        freshness: freshness(root.get("freshness").map(|it| it.named("[freshness]")))?,
+        report: report(document, root.get("report").map(|it| it.named("[report]")))?,
+    })
+}
+
+fn not_built(value: &Value<'_>, what: &str) -> Failure {
+    value
+        .error(format!("{what}: not built yet in this version"))
+        .remedy("take it out of the file")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn zone(value: &Value<'_>) -> Result<Zone, Failure> {
+    let name = value.some_text()?;
+    Zone::parse(name).ok_or_else(|| {
+        value
+            .error(format!("{name:?} is no time zone"))
+            .remedy("write an IANA name (\"Europe/Paris\"), \"UTC\" or an offset (\"+01:00\")")
+    })
+}
+
+fn point(value: &Value<'_>, zone: &Zone, now: Instant) -> Result<Instant, Failure> {
+    let text = value.point()?;
+    parse_point(&text, zone, now).ok_or_else(|| {
+        value
+            .error(format!("{text:?} is no point in time"))
+            .remedy(format!(
+                "write RFC 3339 (\"2026-03-09T00:00:00Z\"), or a day or a time in {} that its clocks show exactly once",
+                zone.name()
+            ))
+    })
+}
+
+// ---- [store]
+
+fn store(
+    document: Document<'_>,
+    section: Option<Value<'_>>,
+    env: Environment<'_>,
+) -> Result<StoreUrl, Failure> {
+    let from_env = env("PAYSWEEP_STORE_URL").filter(|url| !url.is_empty());
+    let from_file = env("PAYSWEEP_STORE_URL_FILE").filter(|path| !path.is_empty());
+    // The section is read even where the environment overrides it, so that a mistake in it is told.
+    let url = match section {
+        None => None,
+        Some(section) => {
+            let section = section.table(&["url"])?;
+            section.get("url")
+        }
+    };
+    let in_environment = |what: &'static str| {
+        move |problem: Failure| Failure {
+            what: format!("{what}: {}", problem.what),
+            ..problem
+        }
+    };
+    match (from_env, from_file, url) {
+        (Some(_), Some(_), _) => Err(Failure::rejected(
+            "PAYSWEEP_STORE_URL and PAYSWEEP_STORE_URL_FILE are both set",
+        )
+        .remedy("unset one of them")),
+        (Some(text), None, _) => {
+            store_url(document, text.trim()).map_err(in_environment("PAYSWEEP_STORE_URL"))
+        }
+        (None, Some(path), _) => read_secret(Path::new(&path))
+            .and_then(|text| store_url(document, &text))
+            .map_err(in_environment("PAYSWEEP_STORE_URL_FILE")),
+        (None, None, Some(value)) => {
+            let text = if value.is_table() {
+                secret(document, &value, env)?
+            } else {
+                value.some_text()?.to_owned()
+            };
+            store_url(document, &text).map_err(|problem| {
+                let remedy = problem.remedy.clone();
+                value.error(problem.what).remedy(remedy)
+            })
+        }
+        (None, None, None) => Ok(StoreUrl::Sqlite(document.resolve("paysweep.db"))),
+    }
+}
+
+/// The URL never stands in an error text: it may hold a password.
+fn store_url(document: Document<'_>, url: &str) -> Result<StoreUrl, Failure> {
+    if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+        return Err(
+            Failure::rejected("a PostgreSQL store is not built yet in this version")
+                .remedy("use a SQLite file: url = \"sqlite://paysweep.db\""),
+        );
+    }
+    let path = url
+        .strip_prefix("sqlite://")
+        .or_else(|| url.strip_prefix("sqlite:"))
+        .filter(|path| !path.is_empty() && !path.starts_with(':') && !path.contains('?'));
+    match path {
+        Some(path) => Ok(StoreUrl::Sqlite(document.resolve(path))),
+        None => Err(Failure::rejected("this is no address of a store")
+            .remedy("write \"sqlite://\" and the path of a file, without parameters")),
+    }
+}
+
+/// A secret by reference. Its value never stands in an error text.
+fn secret(
+    document: Document<'_>,
+    value: &Value<'_>,
+    env: Environment<'_>,
+) -> Result<String, Failure> {
+    let table = value.table(&["env", "file", "credential", "command"])?;
+    let mut entries = table.entries();
+    let (Some((kind, reference)), None) = (entries.next(), entries.next()) else {
+        return Err(value.error("has to be one of { env }, { file } and { credential }"));
+    };
+    let told = |problem: Failure| Failure {
+        exit: problem.exit,
+        ..reference.error(problem.what)
+    };
+    match kind {
+        "env" => {
+            let name = reference.some_text()?;
+            env(name)
+                .filter(|text| !text.is_empty())
+                .ok_or_else(|| reference.error(format!("the variable {name} is not set")))
+        }
+        "file" => read_secret(&document.resolve(reference.some_text()?)).map_err(told),
+        "credential" => {
+            let name = reference.some_text()?;
+            if name.contains(['/', '\\']) || name.starts_with('.') {
+                return Err(reference.error("is a name, not a path"));
+            }
+            let path = ["CREDENTIALS_DIRECTORY", "PAYSWEEP_SECRETS_DIR"]
+                .into_iter()
+                .filter_map(env)
+                .map(|folder| Path::new(&folder).join(name))
+                .find(|path| path.exists());
+            match path {
+                Some(path) => read_secret(&path).map_err(told),
+                None => Err(reference.error(format!(
+                    "there is no credential {name:?} in $CREDENTIALS_DIRECTORY or $PAYSWEEP_SECRETS_DIR"
+                ))),
+            }
+        }
+        _ => Err(not_built(&reference, "secrets from a command")),
+    }
+}
+
+fn read_secret(path: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| read_failure(path, &error))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// A file that could not be read: a right that is missing is exit 5, everything else exit 2.
+pub(super) fn read_failure(path: &Path, error: &std::io::Error) -> Failure {
+    let exit = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Exit::Denied,
+        _ => Exit::Rejected,
+    };
+    Failure::new(exit, format!("{}: {error}", path.display()))
+}
+
+// ---- [source.NAME]
+
+const SOURCE_KEYS: &[&str] = &[
+    "kind",
+    "profile",
+    "files",
+    "start",
+    "complete_through",
+    "lag",
+    "lookback",
+    "payout_span",
+    "reference_max_chars",
+    "rounds_to_minor",
+    "scope",
+    "account",
+    "mode",
+    "lookup",
+    "tolerate_bad_rows",
+];
+
+/// What an `api` source may hold beside [`SOURCE_KEYS`].
+const API_ONLY_KEYS: &[&str] = &["api_key", "page_size", "rate_limit", "base_url"];
+
+fn sources(
+    document: Document<'_>,
+    root: &Table<'_>,
+    zone: &Zone,
+    now: Instant,
+    shared: &Rules,
+) -> Result<Vec<SourceSettings>, Failure> {
+    let mut sources = Vec::new();
+    if let Some(section) = root.get("source") {
+        for (name, value) in section.free_table()? {
+            let value = value.named(format!("[source.{name}]"));
+            sources.push(source(document, name, &value, zone, now, shared)?);
+        }
+    }
+    if sources.is_empty() {
+        return Err(document
+            .error(0, "no source is configured")
+            .remedy("add a section [source.NAME] with kind, profile, files and start"));
+    }
+    Ok(sources)
+}
+
+fn source(
+    document: Document<'_>,
+    name: &str,
+    section: &Value<'_>,
+    zone: &Zone,
+    now: Instant,
+    shared: &Rules,
+) -> Result<SourceSettings, Failure> {
+    const NAME_CHARS_MAX: usize = 64;
+    let is_name = !name.is_empty()
+        && name.len() <= NAME_CHARS_MAX
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    if !is_name {
+        return Err(section.error(format!(
+            "{name:?} is no name: write letters, digits, - and _, at most {NAME_CHARS_MAX}"
+        )));
+    }
+    let with_api: Vec<&str> = SOURCE_KEYS.iter().chain(API_ONLY_KEYS).copied().collect();
+    let any = section.table(&with_api)?;
+    let kind = any.require("kind", "it says how the source is read")?;
+    if !kind.word(&[("csv", true), ("api", false)])? {
+        return Err(not_built(&kind, "sources of kind \"api\"")
+            .remedy("export the processor's report as CSV and use kind = \"csv\""));
+    }
+    let table = section.table(SOURCE_KEYS)?;
+    let profile_name = table
+        .require("profile", "it says in which format the files are")?
+        .some_text()?;
+    let files_value = table.require("files", "a csv source reads files")?;
+    let mut files = Vec::new();
+    for file in files_value.list()? {
+        files.push(file.some_text()?);
+    }
+    if files.is_empty() {
+        return Err(files_value.error("names no file"));
+    }
+    let start = point(
+        &table.require("start", "the first watermark is never guessed")?,
+        zone,
+        now,
+    )?;
+    let complete_through = match table.get("complete_through") {
+        None => CompleteThrough::LastRow,
+        Some(value) => match value.point()?.as_str() {
+            "last-row" => CompleteThrough::LastRow,
+            "as-of" => CompleteThrough::AsOf,
+            _ => CompleteThrough::At(point(&value, zone, now).map_err(|problem| {
+                problem.remedy("write \"last-row\", \"as-of\" or a point in time")
+            })?),
+        },
+    };
+    if let Some(lookup) = table.get("lookup")
+        && lookup.word(&[("by-id", true), ("none", false)])?
+    {
+        return Err(lookup
+            .error("a csv source cannot be asked for an operation by its id")
+            .why("a file holds what it holds; only an api answers questions")
+            .remedy("write \"none\", or leave the key out"));
+    }
+    let span = |key: &str| table.get(key).map(|value| value.span()).transpose();
+    let (lag, lookback, payout_span) = (span("lag")?, span("lookback")?, span("payout_span")?);
+    let read = read_rules(&table)?;
+    let rules = Rules {
+        source: name.to_owned(),
+        reference_max_chars: match table.get("reference_max_chars") {
+            // Longer than any reference a processor keeps.
+            Some(value) => usize::try_from(value.whole(1, 1000)?).ok(),
+            None => None,
+        },
+        rounds_to_minor: match table.get("rounds_to_minor") {
+            Some(value) => minor_per_currency(&value, 1)?,
+            None => BTreeMap::new(),
+        },
+        payout_span: payout_span.unwrap_or(Span::ZERO),
+        can_look_up: false,
+        ..shared.clone()
+    };
+    let config_hash = hash_of(&[
+        ("kind", "csv".to_owned()),
+        ("profile", profile_name.to_owned()),
+        ("files", files.join("\u{1f}")),
+        ("complete_through", format!("{complete_through:?}")),
+        ("lag", format!("{lag:?}")),
+        ("lookback", format!("{lookback:?}")),
+        ("payout_span", format!("{payout_span:?}")),
+        ("scope", format!("{:?}", read.scope)),
+        ("account", read.account.clone()),
+        ("mode", format!("{:?}", read.mode)),
+    ]);
+    Ok(SourceSettings {
+        name: name.to_owned(),
+        kind: SourceKind::Csv,
+        profile: profile_ref(document, profile_name),
+        files: files.iter().map(|file| document.resolve(file)).collect(),
+        start,
+        complete_through,
+        lag,
+        lookback,
+        payout_span,
+        read,
+        rules,
+        config_hash,
+    })
+}
+
+/// A name that ends in `.toml` or holds a path separator is a file.
+fn profile_ref(document: Document<'_>, name: &str) -> ProfileRef {
+    match ProfileRef::parse(name) {
+        ProfileRef::File(path) => ProfileRef::File(document.resolve(&path.to_string_lossy())),
+        built_in @ ProfileRef::BuiltIn(_) => built_in,
+    }
+}
+
+fn read_rules(table: &Table<'_>) -> Result<ReadRules, Failure> {
+    let scope = match table.get("scope") {
+        None => None,
+        Some(value) => {
+            let scope = value.table(&["column", "value"])?;
+            let part = |key: &str| -> Result<String, Failure> {
+                let value = scope.require(key, "a scope is a column and the value of our rows")?;
+                Ok(value.some_text()?.to_owned())
+            };
+            Some(ScopeRule {
+                column: part("column")?,
+                value: part("value")?,
+            })
+        }
+    };
+    Ok(ReadRules {
+        scope,
+        account: match table.get("account") {
+            Some(value) => value.some_text()?.to_owned(),
+            None => String::new(),
+        },
+        mode: match table.get("mode") {
+            Some(value) => Some(value.word(&[("live", Mode::Live), ("test", Mode::Test)])?),
+            None => None,
+        },
+        tolerate_bad_rows: match table.get("tolerate_bad_rows") {
+            Some(value) => value.whole(0, i64::MAX)?.unsigned_abs(),
+            None => 0,
+        },
+    })
+}
+
+/// Length and content of every part, so that no two settings give the same bytes.
+fn hash_of(parts: &[(&str, String)]) -> String {
+    let mut hash = Sha256::new();
+    for (name, value) in parts {
+        hash.update(format!("{name}={}:{value}\n", value.len()));
+    }
+    hex(&hash.finalize())
+}
+
+// ---- [intents]
+
+fn intents(document: Document<'_>, section: &Value<'_>) -> Result<IntentsSettings, Failure> {
+    const KEYS: &[&str] = &[
+        "kind",
+        "file",
+        "grace",
+        "open_after",
+        "kinds",
+        "confirm_within",
+        "name",
+        "amount_unit",
+        "rounding",
+        "source",
+    ];
+    const SQL_ONLY_KEYS: &[&str] = &[
+        "url",
+        "table",
+        "columns",
+        "changed_column",
+        "statement_timeout",
+    ];
+    let with_sql: Vec<&str> = KEYS.iter().chain(SQL_ONLY_KEYS).copied().collect();
+    let any = section.table(&with_sql)?;
+    let kind_value = any.require("kind", "it says where our own rows are")?;
+    let kind = kind_value.word(&[
+        ("csv", Some(IntentsKind::Csv)),
+        ("store", Some(IntentsKind::Store)),
+        ("sql", None),
+    ])?;
+    let Some(kind) = kind else {
+        return Err(not_built(&kind_value, "intents of kind \"sql\"")
+            .remedy("export the table as CSV and use kind = \"csv\""));
+    };
+    let table = section.table(KEYS)?;
+    let file = match (kind, table.get("file")) {
+        (IntentsKind::Csv, _) => {
+            let file = table.require("file", "intents of kind \"csv\" are read from a file")?;
+            Some(document.resolve(file.some_text()?))
+        }
+        (IntentsKind::Store, Some(file)) => {
+            return Err(file
+                .error("intents of kind \"store\" have no file")
+                .remedy("use kind = \"csv\", or load the file with `paysweep intents import`"));
+        }
+        (IntentsKind::Store, None) => None,
+    };
+    let text = |key: &str, default: &str| -> Result<String, Failure> {
+        match table.get(key) {
+            Some(value) => Ok(value.some_text()?.to_owned()),
+            None => Ok(default.to_owned()),
+        }
+    };
+    let grace = per_kind(table.get("grace"), PerKind::all(Span::hours(1)))?;
+    Ok(IntentsSettings {
+        kind,
+        file,
+        name: text("name", "intents")?,
+        source: text("source", "")?,
+        grace,
+        open_after: per_kind(table.get("open_after"), grace)?,
+        kinds: kinds(table.get("kinds"))?,
+        confirm_within: table
+            .get("confirm_within")
+            .map(|value| value.span())
+            .transpose()?,
+        amount_unit: match table.get("amount_unit") {
+            Some(value) => {
+                value.word(&[("minor", AmountUnit::Minor), ("major", AmountUnit::Major)])?
+            }
+            None => AmountUnit::default(),
+        },
+        rounding: match table.get("rounding") {
+            Some(value) => {
+                value.word(&[("exact", Rounding::Exact), ("half_up", Rounding::HalfUp)])?
+            }
+            None => Rounding::default(),
+        },
+    })
+}
+
+/// One span for all, or a table by kind in which `default` stands for the rest.
+fn per_kind(value: Option<Value<'_>>, otherwise: PerKind<Span>) -> Result<PerKind<Span>, Failure> {
+    let Some(value) = value else {
+        return Ok(otherwise);
+    };
+    if !value.is_table() {
+        return Ok(PerKind::all(value.span()?));
+    }
+    let table = value.table(&["default", "charge", "refund", "payout", "dispute"])?;
+    let rest = match table.get("default") {
+        Some(value) => PerKind::all(value.span()?),
+        None => otherwise,
+    };
+    let span = |kind: IntentKind| match table.get(kind.as_str()) {
+        Some(value) => value.span(),
+        None => Ok(rest.of(kind)),
+    };
+    Ok(PerKind {
+        charge: span(IntentKind::Charge)?,
+        refund: span(IntentKind::Refund)?,
+        payout: span(IntentKind::Payout)?,
+        dispute: span(IntentKind::Dispute)?,
+    })
+}
+
+fn kinds(value: Option<Value<'_>>) -> Result<Vec<IntentKind>, Failure> {
+    let Some(value) = value else {
+        return Ok(IntentKind::ALL.to_vec());
+    };
+    let words: Vec<(&str, IntentKind)> = IntentKind::ALL
+        .iter()
+        .map(|kind| (kind.as_str(), *kind))
+        .collect();
+    let mut kinds = Vec::new();
+    for item in value.list()? {
+        kinds.push(item.word(&words)?);
+    }
+    kinds.sort_unstable();
+    kinds.dedup();
+    if kinds.is_empty() {
+        return Err(value.error("names no kind: this side would record nothing"));
+    }
+    Ok(kinds)
+}
+
+// ---- [match], [repair], [guards], [freshness], [report]
+
+/// The rules that are the same for every source.
+fn shared_rules(
+    root: &Table<'_>,
+    intents: &IntentsSettings,
+    guards: &Guards,
+) -> Result<Rules, Failure> {
+    let tolerance = match root.get("match").map(|it| it.named("[match]")) {
+        Some(section) => match section.table(&["tolerance"])?.get("tolerance") {
+            Some(value) => minor_per_currency(&value, 0)?,
+            None => BTreeMap::new(),
+        },
+        None => BTreeMap::new(),
+    };
+    let (policies, link_policy) = repair(root.get("repair").map(|it| it.named("[repair]")))?;
+    Ok(Rules {
+        scope: intents.name.clone(),
+        grace: intents.grace,
+        open_after: intents.open_after,
+        kinds: intents.kinds.clone(),
+        tolerance,
+        policies,
+        link_policy,
+        guards: guards.clone(),
+        ..Rules::new("")
+    })
+}
+
+fn repair(section: Option<Value<'_>>) -> Result<(BTreeMap<BreakClass, Policy>, Policy), Failure> {
+    let mut policies = BTreeMap::new();
+    let mut link_policy = Policy::Off;
+    let Some(section) = section else {
+        return Ok((policies, link_policy));
+    };
+    let mut known: Vec<&str> = BreakClass::ALL.iter().map(|class| class.as_str()).collect();
+    known.extend(["link", "redrive"]);
+    let choices =
+        [Policy::Auto, Policy::Propose, Policy::Off].map(|policy| (policy.as_str(), policy));
+    for (name, value) in section.table(&known)?.entries() {
+        let class = BreakClass::from_word(name);
+        match class {
+            Some(class) if class.entry().default_policy.is_some() => {
+                policies.insert(class, value.word(&choices)?);
+            }
+            None if name == "link" => link_policy = value.word(&choices)?,
+            None => return Err(not_built(&value, "proposals to send again")),
+            Some(_) => {
+                let repairable: Vec<&str> = BreakClass::ALL
+                    .iter()
+                    .filter(|class| class.entry().default_policy.is_some())
+                    .map(|class| class.as_str())
+                    .collect();
+                return Err(value
+                    .error("this class has no repair; a person always decides")
+                    .remedy(format!(
+                        "a policy can be set for {} and link",
+                        repairable.join(", ")
+                    )));
+            }
+        }
+    }
+    Ok((policies, link_policy))
+}
+
+fn guards(section: Option<Value<'_>>) -> Result<Guards, Failure> {
+    let mut guards = Guards::default();
+    let Some(section) = section else {
+        return Ok(guards);
+    };
+    let table = section.table(&["max_repairs", "max_ratio", "max_amount"])?;
+    if let Some(value) = table.get("max_repairs") {
+        guards.max_repairs = value.whole(0, i64::MAX)?.unsigned_abs();
+    }
+    if let Some(value) = table.get("max_ratio") {
+        guards.max_ratio_basis_points = Some(basis_points(&value)?);
+    }
+    if let Some(value) = table.get("max_amount") {
+        for (code, amount) in value.free_table()? {
+            let currency = currency(&amount, code)?;
+            guards
+                .max_amount
+                .insert(currency, major(&amount, currency)?);
+        }
+    }
+    Ok(guards)
+}
+
+fn basis_points(value: &Value<'_>) -> Result<u64, Failure> {
+    const DECIMALS: u8 = 2;
+    let text = value.text()?;
+    text.strip_suffix('%')
+        .and_then(|number| NumberFormat::PLAIN.parse(number.trim_end()))
+        .and_then(|number| number.to_minor(DECIMALS).ok())
+        .filter(|points| (0..=10_000).contains(points))
+        .map(i64::unsigned_abs)
+        .ok_or_else(|| {
+            value
+                .error(format!("{text:?} is no share"))
+                .remedy("write a percentage between 0 and 100 with at most two decimals: \"2%\"")
+        })
+}
+
+fn currency(value: &Value<'_>, code: &str) -> Result<Currency, Failure> {
+    Currency::parse(code)
+        .filter(|currency| currency.as_str() == code && currency.exponent().is_some())
+        .ok_or_else(|| {
+            value
+                .error(format!("{code:?} is no currency"))
+                .remedy("write an ISO 4217 code in upper case: EUR")
+        })
+}
+
+/// An amount in major units as decimal text.
+fn major(value: &Value<'_>, currency: Currency) -> Result<i64, Failure> {
+    let text = value.text()?;
+    let exponent = currency.exponent().unwrap_or(0);
+    NumberFormat::PLAIN
+        .parse(text)
+        .and_then(|number| number.to_minor(exponent).ok())
+        .filter(|minor| *minor >= 0)
+        .ok_or_else(|| {
+            value
+                .error(format!("{text:?} is no amount of {currency}"))
+                .remedy(format!(
+                    "write major units with at most {exponent} decimals and no grouping: \"10000\""
+                ))
+        })
+}
+
+/// Whole minor units for each currency.
+fn minor_per_currency(value: &Value<'_>, min: i64) -> Result<BTreeMap<Currency, i64>, Failure> {
+    let mut map = BTreeMap::new();
+    for (code, amount) in value.free_table()? {
+        // A tolerance or a rounding step of more than a million minor units is a slip.
+        map.insert(currency(&amount, code)?, amount.whole(min, 1_000_000)?);
+    }
+    Ok(map)
+}
+
+fn freshness(section: Option<Value<'_>>) -> Result<FreshnessSettings, Failure> {
+    let Some(section) = section else {
+        return Ok(FreshnessSettings::default());
+    };
+    let table = section.table(&["max_age"])?;
+    Ok(FreshnessSettings {
+        max_age: table.get("max_age").map(|value| value.span()).transpose()?,
+    })
+}
+
+fn report(document: Document<'_>, section: Option<Value<'_>>) -> Result<ReportSettings, Failure> {
+    let mut report = ReportSettings::default();
+    let Some(section) = section else {
+        return Ok(report);
+    };
+    let table = section.table(&["files", "keep", "redact"])?;
+    if let Some(redact) = table.get("redact") {
+        return Err(not_built(&redact, "leaving columns out of a report"));
+    }
+    if let Some(files) = table.get("files") {
+        for file in files.list()? {
+            let text = file.some_text()?;
+            let spec = OutputSpec::parse(text).map_err(|problem| file.error(problem.what))?;
+            let path: PathBuf = document.resolve(&spec.path.to_string_lossy());
+            report.files.push(OutputSpec { path, ..spec });
+        }
+    }
+    report.keep = table.get("keep").map(|value| value.span()).transpose()?;
+    Ok(report)
+}

@@ -1,0 +1,338 @@
+//! Settings: one file and the environment, read once, validated at the door.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `file` | `paysweep.toml` as it may be written |
+//! | `document` | a TOML document with positions: line and column for everything that may not be written |
+//! | [`window`] | the window flags, and what they ask for |
+//!
+//! Decisions: one file, never merged; unknown keys are errors; the host's time zone is never consulted; relative paths
+//! belong to the folder of the file. Secrets are references, and no error text quotes a line of the file.
+
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+use crate::model::intent::IntentKind;
+use crate::model::run::CompleteThrough;
+use crate::model::words;
+use crate::processor::ReadRules;
+use crate::reconcile::rules::{Guards, PerKind, Rules};
+use crate::report::Format;
+use crate::time::{Instant, Span, Zone};
+
+mod document;
+mod file;
+pub mod window;
+
+/// A validated configuration.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The file it came from.
+    pub path: PathBuf,
+    /// SHA-256 of that file, 64 hex digits.
+    pub digest: String,
+    /// Where a business day starts. Default UTC.
+    pub timezone: Zone,
+    /// Where paysweep keeps its memory.
+    pub store: StoreUrl,
+    /// Sorted by name; at least one.
+    pub sources: Vec<SourceSettings>,
+    /// Our own side.
+    pub intents: IntentsSettings,
+    /// Limits on what one run may write. The same as in the rules of every source.
+    pub guards: Guards,
+    /// When a source counts as stale.
+    pub freshness: FreshnessSettings,
+    /// Files that a run writes its report to.
+    pub report: ReportSettings,
+}
+
+impl Settings {
+    /// Finds, reads and validates the configuration. `explicit` is `--config`; `env` looks up a variable of the
+    /// environment; `now` is "now" for words like `yesterday`.
+    ///
+    /// Search order, first hit wins: `--config`, `PAYSWEEP_CONFIG`, `./paysweep.toml`,
+    /// `$XDG_CONFIG_HOME/paysweep/paysweep.toml` (`~/.config` where that is not set), `/etc/paysweep/paysweep.toml`.
+    pub fn load(
+        explicit: Option<&Path>,
+        env: &dyn Fn(&str) -> Option<String>,
+        now: Instant,
+    ) -> Result<Settings, Failure> {
+        let path = find(explicit, env)?;
+        let state = "nothing was read or written";
+        let bytes =
+            std::fs::read(&path).map_err(|error| file::read_failure(&path, &error).state(state))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Failure::rejected(format!("{}: is not UTF-8 text", path.display())).state(state)
+        })?;
+        Settings::parse(&path, &text, env, now)
+    }
+
+    /// Validates the text of a configuration whose file is `path`.
+    pub fn parse(
+        path: &Path,
+        text: &str,
+        env: &dyn Fn(&str) -> Option<String>,
+        now: Instant,
+    ) -> Result<Settings, Failure> {
+        file::read(path, text, env, now)
+    }
+
+    /// A source by its name.
+    pub fn source(&self, name: &str) -> Result<&SourceSettings, Failure> {
+        self.sources
+            .iter()
+            .find(|source| source.name == name)
+            .ok_or_else(|| {
+                let names: Vec<&str> = self.sources.iter().map(|it| it.name.as_str()).collect();
+                let failure = Failure::rejected(format!(
+                    "{}: there is no source {name:?}",
+                    self.path.display()
+                ));
+                match document::closest(name, &names) {
+                    Some(near) => failure.remedy(format!("did you mean {near:?}?")),
+                    None => failure.remedy(format!("configured: {}", names.join(", "))),
+                }
+            })
+    }
+}
+
+fn find(explicit: Option<&Path>, env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> {
+    if let Some(path) = explicit {
+        return Ok(path.to_owned());
+    }
+    let set = |name: &str| env(name).filter(|value| !value.is_empty());
+    if let Some(path) = set("PAYSWEEP_CONFIG") {
+        return Ok(PathBuf::from(path));
+    }
+    let user = set("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| set("HOME").map(|home| Path::new(&home).join(".config")));
+    let mut places = vec![PathBuf::from("paysweep.toml")];
+    places.extend(user.map(|folder| folder.join("paysweep/paysweep.toml")));
+    places.push(PathBuf::from("/etc/paysweep/paysweep.toml"));
+    if let Some(path) = places.iter().find(|path| path.exists()) {
+        return Ok(path.clone());
+    }
+    let looked: Vec<String> = places
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    Err(Failure::rejected("no configuration was found")
+        .why(format!("looked for {}", looked.join(", ")))
+        .remedy("write one with `paysweep init`, or name one with --config FILE")
+        .state("nothing was read or written"))
+}
+
+/// Where paysweep keeps its memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// A file of the embedded database.
+    Sqlite(PathBuf),
+}
+
+/// How a source is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// From CSV files.
+    Csv,
+}
+
+/// Which profile reads a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfileRef {
+    /// One that is built in, by name.
+    BuiltIn(String),
+    /// A file.
+    File(PathBuf),
+}
+
+impl ProfileRef {
+    /// A name that ends in `.toml` or holds a path separator is a file, any other is built in.
+    pub fn parse(name: &str) -> ProfileRef {
+        let is_toml = Path::new(name)
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+        if is_toml || name.contains(['/', std::path::MAIN_SEPARATOR]) {
+            ProfileRef::File(PathBuf::from(name))
+        } else {
+            ProfileRef::BuiltIn(name.to_owned())
+        }
+    }
+}
+
+/// The spans that decide how far a source is read and judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spans {
+    /// What is younger than this is not judged yet.
+    pub lag: Span,
+    /// How far before the watermark each run reads again.
+    pub lookback: Span,
+    /// How far before a payout its parts may lie.
+    pub payout_span: Span,
+}
+
+impl Spans {
+    /// Those of a file: no lag, 72 hours, no span.
+    pub const FILE: Spans = Spans {
+        lag: Span::ZERO,
+        lookback: Span::hours(72),
+        payout_span: Span::ZERO,
+    };
+}
+
+/// One `[source.NAME]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceSettings {
+    /// The name.
+    pub name: String,
+    /// How it is read.
+    pub kind: SourceKind,
+    /// Which profile reads it.
+    pub profile: ProfileRef,
+    /// Files, resolved against the folder of the configuration; a name may hold `*` and `?`.
+    pub files: Vec<PathBuf>,
+    /// The first watermark.
+    pub start: Instant,
+    /// Until when its files claim to be complete.
+    pub complete_through: CompleteThrough,
+    /// As configured; `None` = the profile's.
+    pub lag: Option<Span>,
+    /// As configured; `None` = the profile's.
+    pub lookback: Option<Span>,
+    /// As configured; `None` = the profile's.
+    pub payout_span: Option<Span>,
+    /// What is said about reading its rows.
+    pub read: ReadRules,
+    /// Everything that shapes its verdicts, `[intents]`, `[match]`, `[repair]` and `[guards]` included. Its
+    /// `payout_span` is the configured one, else zero.
+    pub rules: Rules,
+    /// Hash of the settings that shape its coverage, 64 hex digits.
+    pub config_hash: String,
+}
+
+impl SourceSettings {
+    /// The configured spans, and for the rest those of the profile.
+    pub fn spans(&self, profile: Spans) -> Spans {
+        Spans {
+            lag: self.lag.unwrap_or(profile.lag),
+            lookback: self.lookback.unwrap_or(profile.lookback),
+            payout_span: self.payout_span.unwrap_or(profile.payout_span),
+        }
+    }
+}
+
+/// Where intents come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntentsKind {
+    /// A file that is imported into the store's table at each run.
+    Csv,
+    /// The store's table.
+    Store,
+}
+
+/// The unit of local amounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum AmountUnit {
+    /// Whole minor units in the column `amount_minor`.
+    #[default]
+    Minor,
+    /// Decimals in the column `amount`.
+    Major,
+}
+
+/// How the local side rounds an amount finer than a minor unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Rounding {
+    /// It does not: such an amount is no amount.
+    #[default]
+    Exact,
+    /// To the nearest, half away from zero.
+    HalfUp,
+}
+
+/// `[intents]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntentsSettings {
+    /// Where they come from.
+    pub kind: IntentsKind,
+    /// The file; always there for [`IntentsKind::Csv`].
+    pub file: Option<PathBuf>,
+    /// Scope name. Default `intents`.
+    pub name: String,
+    /// The source that owns intents which name none; empty = none.
+    pub source: String,
+    /// From `created_at` until a missing counterpart is news.
+    pub grace: PerKind<Span>,
+    /// From `created_at` until an open, absent row counts as abandoned.
+    pub open_after: PerKind<Span>,
+    /// Kinds that the local side records.
+    pub kinds: Vec<IntentKind>,
+    /// A repair that no import has confirmed after so long is a finding; `None` = never.
+    pub confirm_within: Option<Span>,
+    /// Unit of local amounts.
+    pub amount_unit: AmountUnit,
+    /// How the local side rounds.
+    pub rounding: Rounding,
+}
+
+/// `[freshness]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FreshnessSettings {
+    /// The last clean run may be so old; `None` = any age.
+    pub max_age: Option<Span>,
+}
+
+/// `[report]`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ReportSettings {
+    /// Files written by every run, as after `--output`. `{run_id}` in a path stands for the id of the run.
+    pub files: Vec<OutputSpec>,
+    /// How long stored runs are kept; `None` = forever.
+    pub keep: Option<Span>,
+}
+
+words! {
+    /// Which breaks lead to exit code 1.
+    FailOn {
+        /// Open and neither acknowledged nor closed, or closed by this run's repairs.
+        Found = "found",
+        /// Open and neither acknowledged nor closed.
+        Open = "open",
+        /// Seen first in this run.
+        New = "new",
+        /// None.
+        Error = "error",
+    }
+}
+
+/// A file that a report is written to: `[FORMAT=]FILE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputSpec {
+    /// Its format; `None` = the one of `--format`.
+    pub format: Option<Format>,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl OutputSpec {
+    /// Reads `[FORMAT=]FILE`. Without a format, a name that ends in `.json` is JSON.
+    pub fn parse(text: &str) -> Result<OutputSpec, Failure> {
+        let (format, path) = match text.split_once('=') {
+            Some((word, path)) if Format::is_word(word) => (Some(Format::parse(word)?), path),
+            _ => {
+                let is_json = Path::new(text)
+                    .extension()
+                    .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+                (is_json.then_some(Format::Json), text)
+            }
+        };
+        if path.is_empty() {
+            return Err(Failure::rejected(format!("{text:?} names no file")));
+        }
+        Ok(OutputSpec {
+            format,
+            path: PathBuf::from(path),
+        })
+    }
+}
