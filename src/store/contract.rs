@@ -157,7 +157,7 @@ pub struct BreakFilter<'a> {
 /// One step in the life of a break or repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// `opened`, `changed`, `acknowledged`, `closed`, `resolved`, `reopened`; for repairs the state it went into.
+    /// `changed`, `acknowledged`, `closed`, `resolved`, `reopened`; for repairs the state it went into.
     pub what: String,
     /// When.
     pub at: Instant,
@@ -298,9 +298,10 @@ pub struct IntentChanges<'a> {
     pub imported_processor_ref: &'a [Text],
     /// Indices of rows seen first.
     pub new: &'a [usize],
-    /// Indices of rows that changed, their version one above the stored one, and of rows of which only the imported
-    /// columns changed, their version unchanged.
+    /// Indices of rows that changed; their version is one above the stored one.
     pub changed: &'a [usize],
+    /// Indices of rows of which only the imported columns changed; their version stays.
+    pub touched: &'a [usize],
     /// (recorded intent, imported intent that takes its place).
     pub superseded: &'a [(String, String)],
     /// Intents whose repair the import shows as well.

@@ -3,5 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`contract`] | the trait [`Store`](contract::Store), its promises and its types |
+//! | [`sqlite`] | the store in one SQLite file |
 
 pub mod contract;
+pub mod sqlite;
