@@ -9,6 +9,7 @@
 //! | [`breaks`] | the catalogue of break classes, and a break |
 //! | [`repair`] | a local write that closes a break |
 //! | [`run`] | window, coverage, watermark, totals and tally of a run |
+//! | [`stored`] | rows as the store holds them |
 
 pub mod breaks;
 pub mod intent;

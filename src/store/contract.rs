@@ -1,0 +1,573 @@
+//! The store's promise, cut at the level of intent: what a run asks of its memory, not which SQL answers.
+//!
+//! - [`Store::commit`] is all or nothing. It is refused when another run took the source over (*fenced*) or when the
+//!   watermark is not where the run found it. Repeating it changes nothing and answers *already committed*. When its
+//!   own outcome is unknown, [`Store::is_committed`] settles it.
+//! - The watermark never decreases, except by [`Store::set_watermark`], which leaves an audit row.
+//! - A break whose subject was seen in order is resolved, never deleted; one whose subject was not seen stays.
+//! - Repairs, their events, and what persons decided are append-only.
+//! - A run whose report did not get out is carried until [`Store::mark_reported`] says otherwise.
+//! - Uniqueness of keys carries safety; the lease saves work.
+//!
+//! It deliberately holds no clock but the database's, which alone judges whether a lease has expired. Every other time
+//! is the caller's.
+//!
+//! # Decisions
+//!
+//! - One connection, so methods take `&mut self`: no statement can slip into somebody else's transaction.
+//! - Failures are finished sentences ([`Failure`]): locked and fenced are [`Exit::Locked`](crate::exit::Exit::Locked), a
+//!   database that is busy, full or gone is `Temporary`, one that is foreign, newer or damaged is `NotReady`.
+//! - An acknowledgement or a close holds for the evidence it was given for, also when the break was resolved in between.
+//! - A resolved break that is seen again starts a new opening: `first_seen_run` and `first_seen_at` are those of the new
+//!   opening, and the old opening stays in the break's events.
+
+use crate::exit::Failure;
+use crate::model::breaks::{Break, BreakClass, BreakState, CloseAs};
+use crate::model::intent::{IntentStatus, Intents};
+use crate::model::operation::Operations;
+use crate::model::repair::{Repair, RepairState};
+use crate::model::run::Watermark;
+use crate::model::stored::{StoredIntents, StoredOperations};
+use crate::model::text::Text;
+use crate::model::verdict::Rule;
+use crate::time::{Instant, Span};
+
+/// A run that is about to begin.
+#[derive(Clone, Copy, Debug)]
+pub struct RunStart<'a> {
+    /// Made by the client; sorts by time.
+    pub run_id: &'a str,
+    /// The command that runs.
+    pub command: &'a str,
+    /// The sources it will claim.
+    pub sources: &'a [String],
+    /// "Now" of the run.
+    pub as_of: Instant,
+    /// The wall clock at its start.
+    pub started_at: Instant,
+    /// Version of the program.
+    pub version: &'a str,
+    /// Hash of the configuration.
+    pub config_hash: &'a str,
+    /// `--run-key`, where one was given.
+    pub run_key: Option<RunKey<'a>>,
+    /// Random per process start.
+    pub owner: &'a str,
+    /// How long a run key is held without [`Store::renew`].
+    pub ttl: Span,
+}
+
+/// `--run-key` and what it stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct RunKey<'a> {
+    /// The key as it was given.
+    pub key: &'a str,
+    /// Hash of command, sources, window flags, as-of and configuration; never of data.
+    pub fingerprint: &'a str,
+}
+
+/// What [`Store::begin`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// The run may go on.
+    New,
+    /// The same key and fingerprint was completed before: its outcome is given again.
+    Done {
+        /// The run that did it.
+        run_id: String,
+        /// Its exit code.
+        exit_code: u8,
+        /// Its report, where one was stored.
+        report_json: Option<String>,
+    },
+}
+
+/// A source that this run holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The source.
+    pub source: String,
+    /// Grows with every change of hands; unchanged = still ours, even after expiry.
+    pub epoch: i64,
+    /// The run that holds it.
+    pub run_id: String,
+}
+
+/// Who did something by hand, when and why.
+#[derive(Clone, Copy, Debug)]
+pub struct Note<'a> {
+    /// Why.
+    pub reason: &'a str,
+    /// Who.
+    pub by: &'a str,
+    /// When, by the caller's clock.
+    pub at: Instant,
+}
+
+/// How many rows the store holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Operations of the source.
+    pub operations: u64,
+    /// Intents of the scope, without superseded ones.
+    pub intents: u64,
+}
+
+/// Which operations to load.
+#[derive(Clone, Copy, Debug)]
+pub enum OperationSelection<'a> {
+    /// All of the source.
+    All,
+    /// `occurred_at` at or after the instant, every pending one, and the subjects of breaks that are not resolved.
+    Since(Instant),
+    /// Id, reference, parent or object is one of the keys, or linked with an intent whose id is.
+    Keys(&'a [&'a str]),
+    /// Belonging to one of the payouts, or being it.
+    Payouts(&'a [&'a str]),
+}
+
+/// Which intents to load. Rows that were superseded are never among them.
+#[derive(Clone, Copy, Debug)]
+pub enum IntentSelection<'a> {
+    /// All of the scope.
+    All,
+    /// `created_at` at or after the instant, every created or pending one, and those of breaks that are not resolved.
+    Since(Instant),
+    /// Id, idempotency key, reference, `processor_ref` or parent is one of the keys.
+    Keys(&'a [&'a str]),
+    /// Exactly these.
+    Ids(&'a [&'a str]),
+}
+
+/// Which breaks to list. Empty = no restriction.
+#[derive(Clone, Copy, Debug)]
+pub struct BreakFilter<'a> {
+    /// Only of these sources (or scope names).
+    pub sources: &'a [&'a str],
+    /// Only in these states; empty = every state but resolved.
+    pub states: &'a [BreakState],
+    /// Only of this class.
+    pub class: Option<BreakClass>,
+    /// Only ids that start so.
+    pub id_prefix: &'a str,
+    /// Acknowledgements hold when they reach beyond it.
+    pub as_of: Instant,
+}
+
+/// One step in the life of a break or repair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// `changed`, `acknowledged`, `closed`, `resolved`, `reopened`; for repairs the state it went into.
+    pub what: String,
+    /// When.
+    pub at: Instant,
+    /// Who; empty = paysweep.
+    pub by: String,
+    /// The run in which it happened; empty = by hand.
+    pub run_id: String,
+    /// Reason or detail.
+    pub note: String,
+    /// How it was closed.
+    pub closed_as: Option<CloseAs>,
+    /// Until when it was acknowledged.
+    pub until: Option<Instant>,
+    /// The evidence it is bound to; empty for repairs.
+    pub evidence: String,
+}
+
+/// A break with its history, oldest event first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakDetail {
+    /// The break as it stands.
+    pub item: Break,
+    /// The run that saw it last.
+    pub last_seen_run: String,
+    /// When it was seen last.
+    pub last_seen_at: Instant,
+    /// Its history.
+    pub events: Vec<Event>,
+    /// Ids of its repairs, oldest first.
+    pub repairs: Vec<String>,
+}
+
+/// Which repairs to list. Empty = no restriction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RepairFilter<'a> {
+    /// Only of these sources.
+    pub sources: &'a [&'a str],
+    /// Only in these states.
+    pub states: &'a [RepairState],
+    /// Only of this break.
+    pub break_id: &'a str,
+    /// Only written in this run.
+    pub run_id: &'a str,
+    /// Only ids that start so.
+    pub id_prefix: &'a str,
+}
+
+/// A repair with its place in history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairDetail {
+    /// The repair in its present state.
+    pub item: Repair,
+    /// Scope name of the intents.
+    pub scope: String,
+    /// The run that wrote it.
+    pub run_id: String,
+    /// When that was.
+    pub written_at: Instant,
+    /// Evidence of the break it was planned for.
+    pub evidence: String,
+    /// Its events, oldest first; only filled by [`Store::repair`].
+    pub events: Vec<Event>,
+}
+
+/// A person's word on a proposed repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Proposed → approved.
+    Approve,
+    /// Proposed or approved → rejected.
+    Reject,
+}
+
+/// A run as history shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRow {
+    /// Its id.
+    pub run_id: String,
+    /// The command.
+    pub command: String,
+    /// The sources it was asked for.
+    pub sources: Vec<String>,
+    /// Its "now".
+    pub as_of: Instant,
+    /// When it began.
+    pub started_at: Instant,
+    /// When it ended; `None` = running, or killed.
+    pub finished_at: Option<Instant>,
+    /// Version of the program.
+    pub version: String,
+    /// Its exit code.
+    pub exit_code: Option<u8>,
+    /// Name of its outcome; empty = none yet.
+    pub outcome: String,
+    /// The report; only filled by [`Store::run`].
+    pub report_json: Option<String>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug)]
+pub struct RunEnd<'a> {
+    /// The run.
+    pub run_id: &'a str,
+    /// The wall clock at its end.
+    pub finished_at: Instant,
+    /// The exit code.
+    pub exit_code: u8,
+    /// `outcome.name`.
+    pub outcome: &'a str,
+    /// The report, to be rendered again.
+    pub report_json: Option<&'a str>,
+    /// Whether its run key counts as done. Otherwise the key is free again at once.
+    pub is_completed: bool,
+}
+
+/// An operation of a commit that belongs to an intent.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'a> {
+    /// Index in [`Commit::operations`].
+    pub operation: usize,
+    /// The intent.
+    pub intent_id: &'a str,
+    /// The rule that found it.
+    pub rule: Rule,
+    /// Whether it is the one operation that satisfies the intent (further members of a sum, life-cycle rows and
+    /// reversals are not). An intent has at most one.
+    pub is_principal: bool,
+}
+
+/// What an import changes, as `intents::merge` worked it out.
+#[derive(Clone, Copy, Debug)]
+pub struct IntentChanges<'a> {
+    /// The rows as they stand after the merge.
+    pub rows: &'a Intents,
+    /// The status that the import showed, one per row.
+    pub imported_status: &'a [Option<IntentStatus>],
+    /// The `processor_ref` that the import showed, one per row, in `rows.text`.
+    pub imported_processor_ref: &'a [Text],
+    /// Indices of rows seen first.
+    pub new: &'a [usize],
+    /// Indices of rows that changed; their version is one above the stored one.
+    pub changed: &'a [usize],
+    /// Indices of rows of which only the imported columns changed; their version stays.
+    pub touched: &'a [usize],
+    /// (recorded intent, imported intent that takes its place).
+    pub superseded: &'a [(String, String)],
+    /// Intents whose repair the import shows as well.
+    pub confirmed: &'a [String],
+}
+
+/// Everything a run writes about one slice, from values that were read before. See [`Store::commit`].
+#[derive(Clone, Copy)]
+pub struct Commit<'a> {
+    /// The run.
+    pub run_id: &'a str,
+    /// Scope name of the intents.
+    pub scope: &'a str,
+    /// "Now" of the run; stands in every row that this commit writes.
+    pub as_of: Instant,
+    /// `hi` of the watermark that the run started from; `None` = there was none.
+    pub expected_watermark: Option<Instant>,
+    /// The operations that the index lists and links speak of.
+    pub operations: &'a Operations,
+    /// Names of the files that `operations.file` counts.
+    pub files: &'a [String],
+    /// Operations seen first.
+    pub new_operations: &'a [usize],
+    /// Operations whose new content takes the place of the stored one, which is kept as a version.
+    pub updated_operations: &'a [usize],
+    /// Operations whose new content is kept as evidence only.
+    pub rejected_operations: &'a [usize],
+    /// What the import of intents changes; applied before the repairs.
+    pub intents: Option<IntentChanges<'a>>,
+    /// New links. Links that are stored already may be among them.
+    pub links: &'a [Link<'a>],
+    /// Breaks of this comparison. One that is `Repaired` and not sticky is stored as resolved, once every repair of it
+    /// is applied.
+    pub breaks: &'a [Break],
+    /// Ids of breaks whose subject was seen in order.
+    pub resolved: &'a [String],
+    /// Repairs to write; those in state `applied` are applied, compare-and-set.
+    pub repairs: &'a [Repair],
+    /// The `repair_conflict` break of a repair that found its row changed.
+    pub on_conflict: &'a dyn Fn(&Repair) -> Break,
+    /// Where the watermark goes; `None` = it stays.
+    pub advance_to: Option<&'a Watermark>,
+    /// Control totals of the slice.
+    pub totals_json: &'a str,
+}
+
+/// What became of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Written.
+    Committed,
+    /// Written before by the same run; nothing changed.
+    AlreadyCommitted,
+}
+
+/// What a commit did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Whether this call wrote.
+    pub outcome: Outcome,
+    /// Repairs that were written, or moved on, by this commit, in the order given.
+    pub repairs_written: Vec<String>,
+    /// Repairs that found their row changed; stored as `failed`, nothing was overwritten.
+    pub conflicts: Vec<String>,
+    /// Repairs that the ledger knows already and that stay as they are: turned down by a person, applied, or failed
+    /// before.
+    pub held: Vec<String>,
+    /// The breaks that the conflicts opened.
+    pub conflict_breaks: Vec<Break>,
+}
+
+impl Receipt {
+    /// The receipt of a dry run.
+    pub fn nothing_written() -> Receipt {
+        Receipt {
+            outcome: Outcome::Committed,
+            repairs_written: Vec::new(),
+            conflicts: Vec::new(),
+            held: Vec::new(),
+            conflict_breaks: Vec::new(),
+        }
+    }
+}
+
+/// What committed runs whose report did not get out leave to the next one.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Carried {
+    /// Those runs, oldest first.
+    pub runs: Vec<String>,
+    /// Breaks that their repairs closed. Those that are open are found with [`Store::open_breaks`].
+    pub breaks: Vec<Break>,
+    /// Repairs that they wrote.
+    pub repairs: Vec<Repair>,
+}
+
+/// Repairs of a private copy that no import has shown yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Unconfirmed {
+    /// How many.
+    pub count: u64,
+    /// When the oldest was applied.
+    pub oldest_at: Option<Instant>,
+}
+
+/// How fresh a source is.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Freshness {
+    /// End of the last run that finished (exit 0 or 1).
+    pub last_finished_at: Option<Instant>,
+    /// End of the last run that had nothing to tell (exit 0).
+    pub last_clean_at: Option<Instant>,
+    /// How far the source was read.
+    pub watermark: Option<Watermark>,
+    /// Breaks that are open and not acknowledged.
+    pub open_breaks: u64,
+}
+
+/// What a run remembers, and how it writes its results. The promises stand at the top of this module.
+#[allow(
+    async_fn_in_trait,
+    reason = "one thread drives everything: no caller needs the futures to be Send"
+)]
+pub trait Store {
+    /// Records a run as begun; with a run key, decides whether it may. The same key with another fingerprint is
+    /// `Rejected`; one that is in flight is `Locked`; one whose holder let it expire is taken over.
+    async fn begin(&mut self, start: &RunStart<'_>) -> Result<Begun, Failure>;
+
+    /// Takes a source for a run. A live lease of another run is `Locked`, saying which run holds it and until when.
+    async fn claim(
+        &mut self,
+        source: &str,
+        run_id: &str,
+        owner: &str,
+        ttl: Span,
+    ) -> Result<Claim, Failure>;
+
+    /// Holds a source, and the run's key, for `ttl` more. `Locked` when it was taken over.
+    async fn renew(&mut self, claim: &Claim, ttl: Span) -> Result<(), Failure>;
+
+    /// Gives a source back. A source that was taken over stays with its new holder.
+    async fn release(&mut self, claim: &Claim) -> Result<(), Failure>;
+
+    /// How far a source has been read.
+    async fn watermark(&mut self, source: &str) -> Result<Option<Watermark>, Failure>;
+
+    /// Moves the watermark of a claimed source by hand, in either direction, with an audit row; a stretch that is
+    /// skipped is recorded as `gap`.
+    async fn set_watermark(
+        &mut self,
+        claim: &Claim,
+        to: &Watermark,
+        note: &Note<'_>,
+        gap: Option<&Break>,
+    ) -> Result<(), Failure>;
+
+    /// How many rows are stored.
+    async fn counts(&mut self, source: &str, scope: &str) -> Result<Counts, Failure>;
+
+    /// Operations of a source with their links.
+    async fn operations(
+        &mut self,
+        source: &str,
+        selection: OperationSelection<'_>,
+    ) -> Result<StoredOperations, Failure>;
+
+    /// Intents of a scope with their links.
+    async fn intents(
+        &mut self,
+        scope: &str,
+        selection: IntentSelection<'_>,
+    ) -> Result<StoredIntents, Failure>;
+
+    /// Every break of the sources (and scope names) that is not resolved, by id.
+    async fn open_breaks(
+        &mut self,
+        sources: &[&str],
+        as_of: Instant,
+    ) -> Result<Vec<Break>, Failure>;
+
+    /// Writes one slice in one transaction. See [`Commit`] and the promises above.
+    async fn commit(&mut self, claim: &Claim, commit: &Commit<'_>) -> Result<Receipt, Failure>;
+
+    /// Whether a run has committed its slice of a source.
+    async fn is_committed(&mut self, run_id: &str, source: &str) -> Result<bool, Failure>;
+
+    /// Imports intents outside of a run, in one transaction. Returns how many rows were new or changed.
+    async fn import_intents(
+        &mut self,
+        scope: &str,
+        run_id: &str,
+        at: Instant,
+        changes: &IntentChanges<'_>,
+    ) -> Result<u64, Failure>;
+
+    /// What committed runs of these sources owe, because their report did not get out.
+    async fn carried(&mut self, sources: &[&str], as_of: Instant) -> Result<Carried, Failure>;
+
+    /// The results of these runs about these sources have been told by run `by`.
+    async fn mark_reported(
+        &mut self,
+        run_ids: &[&str],
+        sources: &[&str],
+        by: &str,
+    ) -> Result<(), Failure>;
+
+    /// Records how a run ended, and settles its run key.
+    async fn finish_run(&mut self, end: &RunEnd<'_>) -> Result<(), Failure>;
+
+    /// Applied repairs of a scope that no import has shown yet.
+    async fn unconfirmed(&mut self, scope: &str) -> Result<Unconfirmed, Failure>;
+
+    /// Breaks by id.
+    async fn breaks(&mut self, filter: &BreakFilter<'_>) -> Result<Vec<Break>, Failure>;
+
+    /// One break with its history. An unknown or ambiguous prefix is `Rejected`.
+    async fn break_detail(
+        &mut self,
+        id_prefix: &str,
+        as_of: Instant,
+    ) -> Result<BreakDetail, Failure>;
+
+    /// Silences a break until a date, as long as its evidence stays the same.
+    async fn acknowledge(
+        &mut self,
+        id_prefix: &str,
+        until: Instant,
+        note: &Note<'_>,
+    ) -> Result<Break, Failure>;
+
+    /// Ends a break, as long as its evidence stays the same.
+    async fn close(
+        &mut self,
+        id_prefix: &str,
+        how: CloseAs,
+        note: &Note<'_>,
+    ) -> Result<Break, Failure>;
+
+    /// How persons closed breaks that are not resolved, with the evidence still the same: (break id, how), by id.
+    async fn closes(&mut self, sources: &[&str]) -> Result<Vec<(String, CloseAs)>, Failure>;
+
+    /// Repairs, oldest first.
+    async fn repairs(&mut self, filter: &RepairFilter<'_>) -> Result<Vec<RepairDetail>, Failure>;
+
+    /// One repair with its events. An unknown or ambiguous prefix is `Rejected`.
+    async fn repair(&mut self, id_prefix: &str) -> Result<RepairDetail, Failure>;
+
+    /// Records a person's word on a proposed repair. `Rejected` when it is past deciding.
+    async fn decide(
+        &mut self,
+        id_prefix: &str,
+        decision: Decision,
+        note: &Note<'_>,
+    ) -> Result<RepairDetail, Failure>;
+
+    /// Applies an approved repair, compare-and-set: afterwards it is `applied`, or `failed` when the row had changed.
+    async fn apply(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure>;
+
+    /// The newest runs, newest first.
+    async fn runs(&mut self, limit: u32) -> Result<Vec<RunRow>, Failure>;
+
+    /// One run with its report; `latest` is the newest that finished. An unknown or ambiguous prefix is `Rejected`.
+    async fn run(&mut self, id_prefix: &str) -> Result<RunRow, Failure>;
+
+    /// Forgets the reports of runs that started earlier and were told. Rows, commits and repairs stay. Returns how many.
+    async fn prune_runs(&mut self, before: Instant) -> Result<u64, Failure>;
+
+    /// How fresh a source is.
+    async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure>;
+}

@@ -1,0 +1,239 @@
+//! The one transaction of a run.
+
+use std::collections::{HashMap, HashSet};
+
+use sqlx::{Connection, SqliteConnection};
+
+use super::failure::Doing;
+use super::intents::Writing;
+use super::repairs::Written;
+use super::{breaks, intents, lease, open, operations, repairs, runs};
+use crate::exit::{Exit, Failure};
+use crate::model::breaks::{Break, BreakDisposition};
+use crate::model::repair::RepairState;
+use crate::store::contract::{Claim, Commit, IntentChanges, Outcome, Receipt, RepairFilter};
+use crate::time::Instant;
+
+const MARK_COMMITTED: &str = "\
+    insert into run_commits (source, run_id, as_of, totals_json) values (?1, ?2, ?3, ?4) \
+    on conflict do nothing";
+
+/// Writes one slice, or nothing.
+pub(super) async fn commit(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    commit: &Commit<'_>,
+) -> Result<Receipt, Failure> {
+    let doing = "committing";
+    let mut transaction = connection
+        .begin_with("begin immediate")
+        .await
+        .doing(doing)?;
+    open::assert_version(&mut transaction).await?;
+    let marked = sqlx::query(MARK_COMMITTED)
+        .bind(&claim.source)
+        .bind(commit.run_id)
+        .bind(commit.as_of.0)
+        .bind(commit.totals_json)
+        .execute(&mut *transaction)
+        .await
+        .doing(doing)?;
+    if marked.rows_affected() == 0 {
+        return already_committed(&mut transaction, claim, commit).await;
+    }
+    lease::assert_ours(&mut transaction, claim).await?;
+    assert_watermark(&mut transaction, claim, commit.expected_watermark).await?;
+    let receipt = write(&mut transaction, claim, commit).await?;
+    transaction.commit().await.doing(doing)?;
+    Ok(receipt)
+}
+
+async fn assert_watermark(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    expected: Option<Instant>,
+) -> Result<(), Failure> {
+    let found = runs::watermark(connection, &claim.source).await?;
+    let found = found.map(|watermark| watermark.hi);
+    if found == expected {
+        return Ok(());
+    }
+    let shown = |at: Option<Instant>| at.map_or("nowhere".to_owned(), |at| at.to_string());
+    Err(Failure::new(
+        Exit::Locked,
+        format!(
+            "the watermark of source {} is at {}, this run started from {}",
+            claim.source,
+            shown(found),
+            shown(expected)
+        ),
+    )
+    .remedy("run again; it starts from where the watermark is now"))
+}
+
+async fn write(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    commit: &Commit<'_>,
+) -> Result<Receipt, Failure> {
+    let source = claim.source.as_str();
+    let writing = Writing {
+        scope: commit.scope,
+        run_id: commit.run_id,
+        at: commit.as_of,
+    };
+    operations::write(connection, source, commit).await?;
+    if let Some(changes) = &commit.intents {
+        import(connection, writing, changes).await?;
+    }
+    operations::link(connection, source, commit).await?;
+    let receipt = write_repairs(connection, writing, commit).await?;
+    let closed = closed_breaks(commit, &receipt);
+    breaks::put(
+        connection,
+        commit.run_id,
+        commit.as_of,
+        commit.breaks,
+        &closed,
+    )
+    .await?;
+    breaks::put(
+        connection,
+        commit.run_id,
+        commit.as_of,
+        &receipt.conflict_breaks,
+        &HashSet::new(),
+    )
+    .await?;
+    breaks::resolve(connection, commit.run_id, commit.as_of, commit.resolved).await?;
+    repairs::void(connection, commit.run_id, commit.as_of, commit.resolved).await?;
+    if let Some(to) = commit.advance_to {
+        runs::advance(connection, claim, to).await?;
+    }
+    Ok(receipt)
+}
+
+/// Writes an import and confirms the repairs that it shows.
+async fn import(
+    connection: &mut SqliteConnection,
+    writing: Writing<'_>,
+    changes: &IntentChanges<'_>,
+) -> Result<u64, Failure> {
+    let written = intents::import(connection, writing, changes).await?;
+    repairs::confirm(connection, writing, changes.confirmed).await?;
+    let recorded: Vec<&str> = changes
+        .superseded
+        .iter()
+        .map(|(recorded, _)| recorded.as_str())
+        .collect();
+    repairs::confirm(connection, writing, &recorded).await?;
+    Ok(written)
+}
+
+async fn write_repairs(
+    connection: &mut SqliteConnection,
+    writing: Writing<'_>,
+    commit: &Commit<'_>,
+) -> Result<Receipt, Failure> {
+    let evidence: HashMap<&str, &str> = commit
+        .breaks
+        .iter()
+        .map(|item| (item.id.as_str(), item.evidence.as_str()))
+        .collect();
+    let mut receipt = Receipt::nothing_written();
+    for repair in commit.repairs {
+        let evidence = evidence.get(repair.break_id.as_str()).copied();
+        let id = repair.id.clone();
+        match repairs::write(connection, writing, repair, evidence.unwrap_or_default()).await? {
+            Written::AsPlanned => receipt.repairs_written.push(id),
+            Written::Held => receipt.held.push(id),
+            Written::Conflict => {
+                receipt.repairs_written.push(id.clone());
+                receipt.conflicts.push(id);
+                receipt.conflict_breaks.push((commit.on_conflict)(repair));
+            }
+        }
+    }
+    Ok(receipt)
+}
+
+/// Breaks that are over: repaired, not sticky, and every repair of theirs was applied.
+fn closed_breaks<'a>(commit: &Commit<'a>, receipt: &Receipt) -> HashSet<&'a str> {
+    let undone: HashSet<&str> = receipt
+        .conflicts
+        .iter()
+        .chain(&receipt.held)
+        .map(String::as_str)
+        .collect();
+    let mut applied: HashSet<&str> = HashSet::new();
+    let mut waiting: HashSet<&str> = HashSet::new();
+    for repair in commit.repairs {
+        if repair.state == RepairState::Applied && !undone.contains(repair.id.as_str()) {
+            applied.insert(&repair.break_id);
+        } else {
+            waiting.insert(&repair.break_id);
+        }
+    }
+    commit
+        .breaks
+        .iter()
+        .filter(|item: &&Break| {
+            item.disposition == BreakDisposition::Repaired
+                && !item.is_sticky
+                && applied.contains(item.id.as_str())
+                && !waiting.contains(item.id.as_str())
+        })
+        .map(|item| item.id.as_str())
+        .collect()
+}
+
+async fn already_committed(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    commit: &Commit<'_>,
+) -> Result<Receipt, Failure> {
+    let filter = RepairFilter {
+        sources: &[&claim.source],
+        run_id: commit.run_id,
+        ..RepairFilter::default()
+    };
+    let written = repairs::filtered(connection, &filter).await?;
+    let conflicts = written
+        .iter()
+        .filter(|detail| detail.item.state == RepairState::Failed)
+        .map(|detail| detail.item.id.clone())
+        .collect();
+    Ok(Receipt {
+        outcome: Outcome::AlreadyCommitted,
+        repairs_written: written.into_iter().map(|detail| detail.item.id).collect(),
+        conflicts,
+        held: Vec::new(),
+        conflict_breaks: breaks::conflicts_of(
+            connection,
+            commit.run_id,
+            &claim.source,
+            commit.as_of,
+        )
+        .await?,
+    })
+}
+
+/// Imports intents outside of a run.
+pub(super) async fn import_intents(
+    connection: &mut SqliteConnection,
+    scope: &str,
+    run_id: &str,
+    at: Instant,
+    changes: &IntentChanges<'_>,
+) -> Result<u64, Failure> {
+    let doing = "importing intents";
+    let mut transaction = connection
+        .begin_with("begin immediate")
+        .await
+        .doing(doing)?;
+    open::assert_version(&mut transaction).await?;
+    let writing = Writing { scope, run_id, at };
+    let written = import(&mut transaction, writing, changes).await?;
+    transaction.commit().await.doing(doing)?;
+    Ok(written)
+}

@@ -1,0 +1,135 @@
+//! Reading rows in bulk: many rows travel as one text, since a value that crosses the driver by itself costs more than
+//! all the work on it.
+//!
+//! # Decisions
+//!
+//! Fields are joined by the ASCII unit separator and rows by the record separator. Where a text contains one of them,
+//! the count of separators gives it away, and those rows are read again as JSON, one by one.
+
+use sqlx::SqliteConnection;
+
+use super::bulk::numbers;
+use super::failure::{Doing, unreadable};
+use crate::exit::Failure;
+
+const FIELD: char = '\u{1f}';
+const ROW: char = '\u{1e}';
+
+/// How many rows travel as one text.
+const ROWS_PER_TEXT: usize = 1_000;
+
+/// Two statements that read the same columns of the rows whose numbers stand in the list `?1`: packed, and as JSON.
+pub(super) struct Packed {
+    /// One row: how many rows, and their packed text.
+    pub(super) packed: &'static str,
+    /// One JSON array of texts per row.
+    pub(super) plain: &'static str,
+    /// How many columns.
+    pub(super) columns: usize,
+}
+
+/// Hands every row of the list to `take`, in the order of the list.
+pub(super) async fn read(
+    connection: &mut SqliteConnection,
+    statement: &Packed,
+    doing: &str,
+    rows: &[i64],
+    mut take: impl FnMut(&[&str]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    for chunk in rows.chunks(ROWS_PER_TEXT) {
+        let list = numbers(chunk);
+        let (count, text): (i64, Option<String>) = sqlx::query_as(statement.packed)
+            .bind(&list)
+            .fetch_one(&mut *connection)
+            .await
+            .doing(doing)?;
+        let text = text.unwrap_or_default();
+        if is_unmistakable(&text, count, statement.columns) {
+            if count > 0 {
+                let mut fields = Vec::with_capacity(statement.columns);
+                for row in text.split(ROW) {
+                    fields.clear();
+                    fields.extend(row.split(FIELD));
+                    take(&fields)?;
+                }
+            }
+            continue;
+        }
+        let plain: Vec<String> = sqlx::query_scalar(statement.plain)
+            .bind(&list)
+            .fetch_all(&mut *connection)
+            .await
+            .doing(doing)?;
+        for row in plain {
+            let fields: Vec<String> =
+                serde_json::from_str(&row).map_err(|_| unreadable("row", &row))?;
+            let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+            take(&fields)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether every separator is one: a text that contains one makes their number grow.
+fn is_unmistakable(text: &str, rows: i64, columns: usize) -> bool {
+    let Ok(rows) = usize::try_from(rows) else {
+        return false;
+    };
+    let separators = |wanted: char| {
+        text.bytes()
+            .filter(|byte| char::from(*byte) == wanted)
+            .count()
+    };
+    separators(ROW) == rows.saturating_sub(1) && separators(FIELD) == rows * (columns - 1)
+}
+
+/// The numbers of the rows that a question finds, each once, ascending.
+pub(super) fn sorted(mut rows: Vec<i64>) -> Vec<i64> {
+    rows.sort_unstable();
+    rows.dedup();
+    rows
+}
+
+/// A number.
+pub(super) fn int<T: std::str::FromStr>(column: &str, text: &str) -> Result<T, Failure> {
+    text.parse().map_err(|_| unreadable(column, text))
+}
+
+/// A number, or none.
+pub(super) fn maybe<T: std::str::FromStr>(column: &str, text: &str) -> Result<Option<T>, Failure> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    int(column, text).map(Some)
+}
+
+/// 0 or 1.
+pub(super) fn flag(column: &str, text: &str) -> Result<bool, Failure> {
+    match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(unreadable(column, text)),
+    }
+}
+
+/// A word of the contract.
+pub(super) fn word<T>(
+    column: &str,
+    text: &str,
+    from_word: impl Fn(&str) -> Option<T>,
+) -> Result<T, Failure> {
+    from_word(text).ok_or_else(|| unreadable(column, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_a_separator_in_it_is_noticed() {
+        assert!(is_unmistakable("a\u{1f}b\u{1e}c\u{1f}d", 2, 2));
+        assert!(!is_unmistakable("a\u{1f}b\u{1f}c\u{1e}d\u{1f}e", 2, 2));
+        assert!(!is_unmistakable("a\u{1e}x\u{1f}b", 1, 2));
+        assert!(is_unmistakable("", 0, 2));
+    }
+}
