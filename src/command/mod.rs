@@ -1,2 +1,134 @@
-//! command (register to be completed)
+//! The commands: one file each. Read [`run`] first: it is the straight line that everything else serves.
+//!
+//! | module | command or step |
+//! |---|---|
+//! | [`run`] | `run`: the straight line |
+//! | [`gather`] | both sides of a slice, complete for their keys |
+//! | [`compose`] | what is told: outcome, exit code and report of a run |
+//! | [`deliver`] | where it is told: stdout and files |
+//! | [`diff`] | `diff`: the same line without a memory |
+//! | [`breaks`], [`repairs`], [`runs`] | the human loop and history |
+//! | [`watermark`] | `watermark show`, `set`, `rewind` |
+//! | [`intents`] | `intents import` |
+//! | [`check`], [`status`] | is it set up right, is it up to date? |
+//! | [`init`], [`profiles`], [`migrate`] | set-up and reference |
+//! | [`progress`] | a sign of life on a terminal |
+
+pub mod breaks;
+pub mod check;
+pub mod compose;
+pub mod deliver;
+pub mod diff;
+pub mod gather;
+pub mod init;
+pub mod intents;
+pub mod migrate;
+pub mod profiles;
 pub mod progress;
+pub mod repairs;
+pub mod run;
+pub mod runs;
+pub mod status;
+pub mod watermark;
+
+use std::io::Write;
+
+use crate::cli::{Cli, Command, CommonArgs, IntentsCommand, ProfilesCommand};
+use crate::exit::{Exit, Failure};
+use crate::settings::{Settings, StoreUrl};
+use crate::store::sqlite::{Mode, SqliteStore};
+use crate::time::Instant;
+
+/// What a command may touch of the world outside files and store. `main` makes the real one.
+pub struct World<'a> {
+    /// Looks up a variable of the environment.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// The wall clock.
+    pub clock: &'a dyn Fn() -> Instant,
+    /// Where reports and answers go.
+    pub stdout: &'a mut dyn Write,
+    /// Where failures go.
+    pub stderr: &'a mut dyn Write,
+    /// Whether stdout is a terminal.
+    pub is_stdout_terminal: bool,
+    /// Whether stderr is a terminal.
+    pub is_stderr_terminal: bool,
+}
+
+impl World<'_> {
+    /// Writes an answer to stdout; a reader that went away is no error.
+    pub fn say(&mut self, text: &str) -> Result<(), Failure> {
+        deliver::to_stdout(self.stdout, text.as_bytes())
+    }
+
+    /// Tells a failure on stderr.
+    pub fn tell(&mut self, failure: &Failure) {
+        // Nothing is left to be done when stderr is gone as well.
+        let _ = writeln!(self.stderr, "error: {failure}");
+    }
+}
+
+/// Runs what was typed.
+pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> {
+    cli.check()?;
+    let common = &cli.common;
+    match &cli.command {
+        Command::Run(arguments) => run::execute(arguments, common, world).await,
+        Command::Diff(arguments) => diff::execute(arguments, common, world).await,
+        Command::Breaks(command) => breaks::execute(command, common, world).await,
+        Command::Repairs(command) => repairs::execute(command, common, world).await,
+        Command::Runs(command) => runs::execute(command, common, world).await,
+        Command::Report(arguments) => runs::report(arguments, common, world).await,
+        Command::Watermark(command) => watermark::execute(command, common, world).await,
+        Command::Intents(IntentsCommand::Import { file }) => intents::import(file, common, world).await,
+        Command::Check => check::execute(common, world).await,
+        Command::Status => status::execute(common, world).await,
+        Command::Init(arguments) => init::execute(arguments, world),
+        Command::Profiles(ProfilesCommand::List) => profiles::list(world),
+        Command::Profiles(ProfilesCommand::Show { name }) => profiles::show(name, world),
+        Command::Migrate => migrate::execute(common, world).await,
+    }
+}
+
+/// The configuration that a command works with.
+pub(crate) fn settings(common: &CommonArgs, world: &World<'_>) -> Result<Settings, Failure> {
+    Settings::load(common.config.as_deref(), world.env, (world.clock)())
+}
+
+/// The store, created where it is missing.
+pub(crate) async fn store(settings: &Settings) -> Result<SqliteStore, Failure> {
+    let StoreUrl::Sqlite(path) = &settings.store;
+    SqliteStore::open(path, Mode::ReadWriteCreate).await
+}
+
+/// The store for a command that only reads; one that is missing is empty.
+pub(crate) async fn store_to_read(settings: &Settings) -> Result<SqliteStore, Failure> {
+    let StoreUrl::Sqlite(path) = &settings.store;
+    match SqliteStore::open_existing(path).await? {
+        Some(store) => Ok(store),
+        None => SqliteStore::in_memory().await,
+    }
+}
+
+/// The names of the sources that a command speaks of: those given, else all.
+pub(crate) fn source_names(settings: &Settings, common: &CommonArgs) -> Result<Vec<String>, Failure> {
+    if common.sources.is_empty() {
+        return Ok(settings.sources.iter().map(|source| source.name.clone()).collect());
+    }
+    let mut names = Vec::new();
+    for name in &common.sources {
+        let source = settings.source(name)?;
+        if !names.contains(&source.name) {
+            names.push(source.name.clone());
+        }
+    }
+    Ok(names)
+}
+
+/// Who did something by hand: the user of the machine, as the environment names it.
+pub(crate) fn person(world: &World<'_>) -> String {
+    ["PAYSWEEP_USER", "SUDO_USER", "USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| (world.env)(name).filter(|value| !value.is_empty()))
+        .unwrap_or_else(|| "unknown".to_owned())
+}

@@ -277,3 +277,8 @@ fn scope(
         intents,
     }
 }
+
+/// A short hash of a few texts, for ids and fingerprints. 32 hex digits.
+pub fn fingerprint(parts: &[&str]) -> String {
+    plan::digest(parts)
+}

@@ -1,0 +1,555 @@
+//! What is told about a run: the one verdict function, and the report that exit code and every format come from.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::cli::CommonArgs;
+use crate::exit::{Exit, Failure};
+use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Severity};
+use crate::model::repair::Repair;
+use crate::model::run::{Basis, Tally, Total, Watermark, Window};
+use crate::model::verdict::Disposition;
+use crate::money::{Currency, Money, format_minor};
+use crate::reconcile::rules::{Frame, Rules};
+use crate::reconcile::{self, Finding, Outcome};
+use crate::report::{
+    Accounting, BreakLine, Carried, Check, CheckStatus, FileLine, IgnoredLine, Include, MatchLine, OutcomeName,
+    PendingLine, Reason, ResolvedLine, RunInfo, RunReport, SourceReport, Summary, Warning,
+};
+use crate::settings::window::WindowChoice;
+use crate::settings::{FailOn, Settings, SourceSettings};
+use crate::source::files::Feed;
+use crate::store::contract::{Carried as StoredCarried, Receipt, Unconfirmed};
+use crate::time::{Instant, Zone};
+
+use super::gather::Gathered;
+
+/// One source of a run, judged and — unless dry — committed.
+pub struct Slice {
+    name: String,
+    has_memory: bool,
+    frame: Frame,
+    watermark_before: Option<Instant>,
+    watermark_after: Option<Instant>,
+    feed: Feed,
+    gathered: Gathered,
+    outcome: Outcome,
+    conflict_breaks: Vec<Break>,
+}
+
+impl Slice {
+    /// A source of `run`.
+    #[allow(clippy::too_many_arguments, reason = "a slice is what all of these came to")]
+    pub fn new(
+        source: &SourceSettings,
+        _rules: &Rules,
+        frame: Frame,
+        stored: Option<Watermark>,
+        advance: Option<Watermark>,
+        feed: Feed,
+        gathered: Gathered,
+        outcome: Outcome,
+        receipt: Receipt,
+    ) -> Slice {
+        let before = stored.map_or(source.start, |watermark| watermark.hi);
+        Slice {
+            name: source.name.clone(),
+            has_memory: true,
+            frame,
+            watermark_before: Some(before),
+            watermark_after: Some(advance.map_or(before, |watermark| watermark.hi)),
+            feed,
+            gathered,
+            outcome,
+            conflict_breaks: receipt.conflict_breaks,
+        }
+    }
+
+    /// A comparison without a memory.
+    pub fn without_memory(name: &str, frame: Frame, feed: Feed, gathered: Gathered, outcome: Outcome) -> Slice {
+        Slice {
+            name: name.to_owned(),
+            has_memory: false,
+            frame,
+            watermark_before: None,
+            watermark_after: None,
+            feed,
+            gathered,
+            outcome,
+            conflict_breaks: Vec::new(),
+        }
+    }
+}
+
+impl Slice {
+    /// How far the source is complete.
+    pub fn covered(&self) -> Option<Instant> {
+        self.frame.covered
+    }
+}
+
+/// Everything that a run has to tell.
+#[derive(Default)]
+pub struct Told {
+    /// Sources that were judged.
+    pub slices: Vec<Slice>,
+    /// Sources that could not be.
+    pub failures: Vec<Failure>,
+    failed_sources: Vec<String>,
+    /// What earlier runs owe.
+    pub carried: StoredCarried,
+    /// Repairs that no import has shown yet.
+    pub unconfirmed: Unconfirmed,
+}
+
+impl Told {
+    /// A source failed.
+    pub fn fail(&mut self, source: &str, failure: Failure) {
+        self.failed_sources.push(source.to_owned());
+        self.failures.push(failure);
+    }
+
+    /// Intents that the sources so far answer.
+    pub fn linked(&self) -> HashSet<String> {
+        let rows = self.slices.iter().flat_map(|slice| {
+            slice.outcome.links.iter().map(|link| slice.gathered.merged.intents.get(link.intent).intent_id.to_owned())
+        });
+        if self.slices.is_empty() { HashSet::new() } else { rows.collect() }
+    }
+
+    /// How far a source of this run is covered: `None` = it has not been read in this run.
+    pub fn covered(&self, source: &str) -> Option<Option<Instant>> {
+        if self.failed_sources.iter().any(|name| name == source) {
+            return Some(None);
+        }
+        self.slices.iter().find(|slice| slice.name == source).map(|slice| slice.frame.covered)
+    }
+}
+
+/// What a report says of the run itself.
+pub struct RunFacts<'a> {
+    /// Empty where nothing is stored.
+    pub run_id: &'a str,
+    /// `run` or `diff`.
+    pub command: &'a str,
+    /// Whether nothing is written.
+    pub is_dry_run: bool,
+    /// "Now".
+    pub as_of: Instant,
+    /// By the machine's clock.
+    pub started_at: Instant,
+    /// By the machine's clock.
+    pub finished_at: Instant,
+    /// The configuration, where there is one.
+    pub settings: Option<&'a Settings>,
+    /// The zone of business days.
+    pub zone: Zone,
+    /// The window that was asked for.
+    pub fallback_window: WindowChoice,
+}
+
+/// Composes the report of a run from what was judged.
+pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunReport {
+    let findings: Vec<&Finding> = told.slices.iter().flat_map(|slice| &slice.outcome.findings).collect();
+    let line = |item: &Break, is_new: bool, also: &[String]| BreakLine {
+        item: item.clone(),
+        is_new,
+        age_seconds: facts.as_of.seconds_since(item.first_seen_at).max(0),
+        also_operations: also.to_vec(),
+    };
+    let mut breaks: Vec<BreakLine> =
+        findings.iter().map(|finding| line(&finding.found, finding.is_new, &finding.also)).collect();
+    breaks.extend(told.slices.iter().flat_map(|slice| &slice.conflict_breaks).map(|item| line(item, true, &[])));
+    let carried = Carried {
+        runs: told.carried.runs.clone(),
+        breaks: told
+            .carried
+            .breaks
+            .iter()
+            .filter(|item| breaks.iter().all(|line| line.item.id != item.id))
+            .map(|item| line(item, false, &[]))
+            .collect(),
+        repairs: told.carried.repairs.clone(),
+    };
+    let outcome = verdict(&breaks, &carried.breaks, told, facts, common);
+    let accounting = accounting(&told.slices);
+    let window = told.slices.first().map_or_else(|| window_of(facts), |slice| slice.frame.window);
+    RunReport {
+        run: RunInfo {
+            id: facts.run_id.to_owned(),
+            command: facts.command.to_owned(),
+            is_dry_run: facts.is_dry_run,
+            as_of: facts.as_of,
+            started_at: facts.started_at,
+            finished_at: facts.finished_at,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            config_path: facts.settings.map_or_else(String::new, |settings| settings.path.display().to_string()),
+            config_digest: facts.settings.map_or_else(String::new, |settings| settings.digest.clone()),
+        },
+        window,
+        zone: facts.zone.clone(),
+        outcome,
+        sources: sources(told),
+        totals: totals(&told.slices),
+        summary: summary(&told.slices, &accounting),
+        accounting,
+        breaks,
+        repairs: told.slices.iter().flat_map(|slice| slice.outcome.repairs.iter().cloned()).collect(),
+        carried,
+        resolved: told.slices.iter().flat_map(resolved).collect(),
+        checks: checks(told, facts),
+        warnings: warnings(told),
+        matches: common.includes(Include::Matches).then(|| told.slices.iter().flat_map(matches).collect()),
+        pending: common.includes(Include::Pending).then(|| told.slices.iter().flat_map(pending).collect()),
+        ignored: common.includes(Include::Ignored).then(|| told.slices.iter().flat_map(ignored).collect()),
+    }
+}
+
+fn window_of(facts: &RunFacts<'_>) -> Window {
+    match facts.fallback_window {
+        WindowChoice::Range(window) => window,
+        WindowChoice::Watermark => Window { from: facts.as_of, to: facts.as_of, basis: Basis::Watermark },
+    }
+}
+
+/// The verdict: exit code, name and reasons. Breaks count when they are open and neither acknowledged nor closed, or were
+/// closed by this run's repairs, as `--fail-on` and `--min-severity` say; an unfinished reading outranks them all.
+fn verdict(
+    breaks: &[BreakLine],
+    carried: &[BreakLine],
+    told: &Told,
+    facts: &RunFacts<'_>,
+    common: &CommonArgs,
+) -> crate::report::Outcome {
+    let severe = common.min_severity.unwrap_or(Severity::Warning);
+    let is_open = |line: &BreakLine| line.item.state == BreakState::Open && line.disposition() == BreakDisposition::Review;
+    let is_repaired = |line: &BreakLine| line.disposition() == BreakDisposition::Repaired;
+    let counts = |line: &&BreakLine| {
+        line.item.class.severity() >= severe
+            && match common.fail_on {
+                FailOn::Found => is_open(line) || is_repaired(line),
+                FailOn::Open => is_open(line),
+                FailOn::New => line.is_new && (is_open(line) || is_repaired(line)),
+                FailOn::Error => false,
+            }
+    };
+    let counted: Vec<&BreakLine> = breaks.iter().filter(counts).collect();
+    let from_before: Vec<&BreakLine> =
+        carried.iter().filter(|line| line.item.class.severity() >= severe && common.fail_on == FailOn::Found).collect();
+    let mut reasons: Vec<(Exit, Reason)> = Vec::new();
+    for (failure, source) in told.failures.iter().zip(&told.failed_sources) {
+        let code = failure.exit.name().to_owned();
+        reasons.push((failure.exit, Reason { code, count: 1, message: format!("source {source}: {}", failure.what) }));
+    }
+    let mut by_class: BTreeMap<BreakClass, u64> = BTreeMap::new();
+    for line in &counted {
+        *by_class.entry(line.item.class).or_default() += 1;
+    }
+    for (class, count) in by_class {
+        reasons.push((Exit::Differences, Reason { code: class.to_string(), count, message: String::new() }));
+    }
+    if !from_before.is_empty() {
+        let message = "closed by the repairs of a run whose report did not get out".to_owned();
+        reasons.push((
+            Exit::Differences,
+            Reason { code: "carried".to_owned(), count: from_before.len() as u64, message },
+        ));
+    }
+    let overdue = is_confirmation_overdue(told, facts) && common.fail_on != FailOn::Error;
+    if overdue {
+        let message = "repairs that no import has shown within confirm_within".to_owned();
+        let count = told.unconfirmed.count;
+        reasons.push((Exit::Differences, Reason { code: "unconfirmed_repairs".to_owned(), count, message }));
+    }
+    reasons.sort_by_key(|(exit, _)| *exit);
+    let exit = reasons.iter().map(|(exit, _)| *exit).fold(Exit::Ok, Exit::worst);
+    let name = match exit {
+        Exit::Ok => OutcomeName::Clean,
+        Exit::Differences if overdue || counted.iter().any(|line| is_open(line)) => OutcomeName::Review,
+        Exit::Differences => OutcomeName::Repaired,
+        other => OutcomeName::Exit(other),
+    };
+    crate::report::Outcome { exit, name, reasons: reasons.into_iter().map(|(_, reason)| reason).collect() }
+}
+
+fn is_confirmation_overdue(told: &Told, facts: &RunFacts<'_>) -> bool {
+    let within = facts.settings.and_then(|settings| settings.intents.confirm_within);
+    match (within, told.unconfirmed.oldest_at) {
+        (Some(within), Some(oldest)) => oldest.plus(within) < facts.as_of,
+        _ => false,
+    }
+}
+
+fn sources(told: &Told) -> Vec<SourceReport> {
+    let judged = told.slices.iter().map(|slice| SourceReport {
+        name: slice.name.clone(),
+        is_complete: slice.frame.covered.is_some() || slice.feed.rows == 0,
+        operations: slice.outcome.operation_tally.read,
+        outside_window: (0..slice.gathered.recognised.operations.len())
+            .filter(|&row| slice.outcome.operations[row] == Disposition::OutOfScope)
+            .count() as u64,
+        rejected_rows: slice.feed.files.iter().map(|file| file.facts.invalid).sum(),
+        covered: slice.frame.covered,
+        watermark_before: slice.watermark_before,
+        watermark_after: slice.watermark_after,
+        files: slice
+            .feed
+            .files
+            .iter()
+            .map(|file| FileLine {
+                path: file.name.clone(),
+                bytes: 0,
+                rows: file.facts.rows,
+                sha256: file.sha256.clone(),
+            })
+            .collect(),
+    });
+    let failed = told.failed_sources.iter().map(|name| SourceReport {
+        name: name.clone(),
+        is_complete: false,
+        operations: 0,
+        outside_window: 0,
+        rejected_rows: 0,
+        covered: None,
+        watermark_before: None,
+        watermark_after: None,
+        files: Vec::new(),
+    });
+    judged.chain(failed).collect()
+}
+
+fn totals(slices: &[Slice]) -> Vec<Total> {
+    let mut sums: BTreeMap<Currency, Total> = BTreeMap::new();
+    for total in slices.iter().flat_map(|slice| &slice.outcome.totals) {
+        let sum = sums.entry(total.currency).or_insert(Total::zero(total.currency));
+        sum.gross += total.gross;
+        sum.fees += total.fees;
+        sum.net += total.net;
+        sum.matched += total.matched;
+        sum.unreconciled += total.unreconciled;
+        sum.at_risk += total.at_risk;
+    }
+    sums.into_values().collect()
+}
+
+fn accounting(slices: &[Slice]) -> Accounting {
+    let mut all = Accounting::default();
+    for slice in slices {
+        add(&mut all.operations, slice.outcome.operation_tally);
+        add(&mut all.intents, slice.outcome.intent_tally);
+    }
+    all
+}
+
+fn add(sum: &mut Tally, tally: Tally) {
+    sum.read += tally.read;
+    sum.matched += tally.matched;
+    sum.pending += tally.pending;
+    sum.ignored += tally.ignored;
+    sum.unmatched += tally.unmatched;
+}
+
+fn summary(slices: &[Slice], accounting: &Accounting) -> Summary {
+    let mut summary = Summary {
+        operations: accounting.operations.read,
+        intents: accounting.intents.read,
+        matched: accounting.intents.matched,
+        ..Summary::default()
+    };
+    for slice in slices {
+        summary.pending += slice.outcome.pending.len() as u64;
+        let is_ignored = |verdict: &&Disposition| matches!(verdict, Disposition::Ignored(_));
+        let verdicts = slice.outcome.operations.iter().chain(&slice.outcome.intents);
+        summary.ignored += verdicts.filter(is_ignored).count() as u64;
+    }
+    summary
+}
+
+fn resolved(slice: &Slice) -> Vec<ResolvedLine> {
+    slice
+        .gathered
+        .open
+        .iter()
+        .filter(|item| slice.outcome.resolved.contains(&item.id))
+        .map(|item| ResolvedLine {
+            id: item.id.clone(),
+            class: item.class,
+            intent_id: item.intent_id.clone(),
+            operation_id: item.operation_id.clone(),
+        })
+        .collect()
+}
+
+fn matches(slice: &Slice) -> Vec<MatchLine> {
+    slice
+        .outcome
+        .matches
+        .iter()
+        .map(|pair| {
+            let operation = slice.gathered.recognised.operations.get(pair.operation);
+            MatchLine {
+                intent_id: slice.gathered.merged.intents.get(pair.intent).intent_id.to_owned(),
+                operation_id: operation.operation_id.to_owned(),
+                account: operation.account.to_owned(),
+                rule: pair.rule,
+                delta: (pair.delta_minor != 0).then(|| Money::new(pair.delta_minor, operation.currency)),
+            }
+        })
+        .collect()
+}
+
+fn pending(slice: &Slice) -> Vec<PendingLine> {
+    let intent_id =
+        |row: Option<usize>| row.map_or_else(String::new, |row| slice.gathered.merged.intents.get(row).intent_id.to_owned());
+    let operation_id = |row: Option<usize>| {
+        row.map_or_else(String::new, |row| slice.gathered.recognised.operations.get(row).operation_id.to_owned())
+    };
+    slice
+        .outcome
+        .pending
+        .iter()
+        .map(|item| PendingLine {
+            intent_id: intent_id(item.intent),
+            operation_id: operation_id(item.operation),
+            due_at: item.due_at,
+            why: item.why.to_owned(),
+        })
+        .collect()
+}
+
+fn ignored(slice: &Slice) -> Vec<IgnoredLine> {
+    let mut lines = Vec::new();
+    for (row, verdict) in slice.outcome.operations.iter().enumerate() {
+        if let Disposition::Ignored(reason) = verdict {
+            let data = slice.gathered.recognised.operations.get(row);
+            lines.push(IgnoredLine {
+                intent_id: String::new(),
+                operation_id: data.operation_id.to_owned(),
+                reason: *reason,
+                money: (data.currency != Currency::NONE).then(|| Money::new(data.amount_minor, data.currency)),
+            });
+        }
+    }
+    for (row, verdict) in slice.outcome.intents.iter().enumerate() {
+        if let Disposition::Ignored(reason) = verdict {
+            let data = slice.gathered.merged.intents.get(row);
+            lines.push(IgnoredLine {
+                intent_id: data.intent_id.to_owned(),
+                operation_id: String::new(),
+                reason: *reason,
+                money: (data.currency != Currency::NONE).then(|| Money::new(data.amount_minor, data.currency)),
+            });
+        }
+    }
+    lines
+}
+
+fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
+    let check = |name: &str, status, detail: String| Check { name: name.to_owned(), status, detail };
+    let mut checks = vec![check(
+        "accounted",
+        CheckStatus::Pass,
+        "matched + pending + ignored + unmatched = read, on both sides, in rows and in sums per currency".to_owned(),
+    )];
+    for slice in &told.slices {
+        let coverage = if slice.feed.is_verified {
+            (CheckStatus::Pass, "verified: the files prove that no row is missing".to_owned())
+        } else {
+            let detail = "unverified: nothing in the files proves that no row is missing; declare expected rows or totals where loss must be excluded";
+            (CheckStatus::Info, detail.to_owned())
+        };
+        checks.push(check(&format!("coverage {}", slice.name), coverage.0, coverage.1));
+        if slice.outcome.unverified_payouts > 0 {
+            let detail = format!(
+                "payout unverified: {} payouts whose parts may lie before what was read",
+                slice.outcome.unverified_payouts
+            );
+            checks.push(check(&format!("payouts {}", slice.name), CheckStatus::Warn, detail));
+        }
+        for (&currency, &sum) in &slice.outcome.deltas {
+            let detail = format!("matches differ by {} {currency} in all, as declared", format_minor(sum, currency));
+            checks.push(check(&format!("tolerated {}", slice.name), CheckStatus::Info, detail));
+        }
+    }
+    if told.unconfirmed.count > 0 {
+        let oldest = told.unconfirmed.oldest_at.map_or_else(String::new, |at| {
+            format!(", the oldest for {}", crate::report::text::age(facts.as_of.seconds_since(at).max(0)))
+        });
+        let status = if is_confirmation_overdue(told, facts) { CheckStatus::Warn } else { CheckStatus::Info };
+        let detail = format!("{} repairs are not yet confirmed by an import{oldest}", told.unconfirmed.count);
+        checks.push(check("unconfirmed", status, detail));
+    }
+    checks
+}
+
+fn warnings(told: &Told) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for slice in told.slices.iter().filter(|slice| slice.has_memory) {
+        if slice.frame.is_feed_unchanged {
+            warnings.push(Warning {
+                code: "feed_unchanged".to_owned(),
+                message: format!(
+                    "{}: the files have the bytes of the last run; nothing new is called absent",
+                    slice.name
+                ),
+            });
+        }
+        if slice.gathered.recognised.repeated > 0 {
+            warnings.push(Warning {
+                code: "repeated_rows".to_owned(),
+                message: format!("{}: {} rows were in the files more than once", slice.name, slice.gathered.recognised.repeated),
+            });
+        }
+    }
+    warnings
+}
+
+/// The break about a repair whose row had changed.
+pub fn conflict(repair: &Repair, as_of: Instant) -> Break {
+    let class = BreakClass::RepairConflict;
+    Break {
+        id: reconcile::break_id(&repair.source, class, &repair.account, &repair.operation_id, &repair.intent_id),
+        class,
+        source: repair.source.clone(),
+        account: repair.account.clone(),
+        operation_id: repair.operation_id.clone(),
+        intent_id: repair.intent_id.clone(),
+        money: repair.to.money,
+        delta: None,
+        why: format!(
+            "{} was planned against version {} of {}, which changed before it was written; nothing was overwritten",
+            repair.action, repair.planned_version, repair.intent_id
+        ),
+        evidence: reconcile::fingerprint(&[&repair.id]),
+        state: BreakState::Open,
+        disposition: BreakDisposition::Review,
+        is_sticky: false,
+        first_seen_run: String::new(),
+        first_seen_at: as_of,
+        acknowledged_until: None,
+    }
+}
+
+/// Control totals of a slice, as they are stored with it.
+pub fn totals_json(outcome: &Outcome) -> String {
+    let totals: Vec<serde_json::Value> = outcome
+        .totals
+        .iter()
+        .map(|total| {
+            serde_json::json!({
+                "currency": total.currency.as_str(),
+                "gross": total.gross.to_string(),
+                "fees": total.fees.to_string(),
+                "net": total.net.to_string(),
+                "matched": total.matched.to_string(),
+                "unreconciled": total.unreconciled.to_string(),
+                "at_risk": total.at_risk.to_string(),
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "operations": outcome.operation_tally.read,
+        "intents": outcome.intent_tally.read,
+        "totals": totals,
+    })
+    .to_string()
+}

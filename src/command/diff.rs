@@ -1,0 +1,199 @@
+//! `paysweep diff`: the straight line without a memory. Files are compared with a file, or the configured sources over a
+//! range; nothing is stored, acknowledged or moved, and repairs are only planned.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::cli::{CommonArgs, DiffArgs};
+use crate::exit::{Exit, Failure};
+use crate::intents::csv as intents_csv;
+use crate::model::intent::Intents;
+use crate::model::repair::RepairState;
+use crate::model::run::{Basis, CompleteThrough, Window};
+use crate::model::stored::StoredOperations;
+use crate::processor::ReadRules;
+use crate::processor::profile::Profile;
+use crate::reconcile::rules::{Frame, PerKind, Rules};
+use crate::reconcile::{self, recognise};
+use crate::settings::window::{self, WindowChoice};
+use crate::settings::{ProfileRef, Settings};
+use crate::source::files::{self, Feed};
+use crate::time::{Instant, Zone, parse_point};
+
+use super::compose::{self, RunFacts, Slice, Told};
+use super::gather::Gathered;
+use super::progress::Progress;
+use super::{World, deliver, run};
+
+const STATE: &str = "nothing was written; diff never writes";
+
+/// `paysweep diff`.
+pub async fn execute(arguments: &DiffArgs, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+    let started_at = (world.clock)();
+    let settings = match &arguments.intents {
+        Some(_) => None,
+        None => Some(super::settings(common, world)?),
+    };
+    let zone = settings.as_ref().map_or_else(Zone::utc, |settings| settings.timezone.clone());
+    let as_of = window::as_of(common.as_of.as_deref(), &zone, started_at).map_err(|failure| failure.state(STATE))?;
+    let choice =
+        window::choose(&arguments.window.flags(), &zone, as_of).map_err(|failure| failure.state(STATE))?;
+    let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
+    let sides = match (&settings, &arguments.intents) {
+        (None, Some(intents)) => typed(arguments, intents, &zone, as_of, &mut progress),
+        (Some(settings), _) => configured(settings, arguments, common, as_of, &zone, &mut progress),
+        (None, None) => unreachable!("without a file of intents the settings were read"),
+    };
+    let sides = sides.map_err(|failure| failure.state(STATE))?;
+    progress.step("comparing", None);
+    let mut told = Told::default();
+    let (mut intents, count) = (sides.intents, sides.sources.len());
+    for (n, side) in sides.sources.into_iter().enumerate() {
+        let window = match choice {
+            WindowChoice::Range(window) => window,
+            WindowChoice::Watermark => Window { from: Instant::MIN, to: Instant::MAX, basis: Basis::Files },
+        };
+        let others: Vec<Option<Instant>> = told.slices.iter().map(Slice::covered).collect();
+        let own = if n + 1 == count { std::mem::take(&mut intents) } else { intents.clone() };
+        told.slices.push(compare(side, own, window, as_of, &others, n + 1 == count, &told.linked())?);
+    }
+    progress.finish();
+    let report = compose::report(
+        &told,
+        &RunFacts {
+            run_id: "",
+            command: "diff",
+            is_dry_run: true,
+            as_of,
+            started_at,
+            finished_at: (world.clock)(),
+            settings: settings.as_ref(),
+            zone,
+            fallback_window: choice,
+        },
+        common,
+    );
+    deliver::deliver(&report, common, None, world)?;
+    Ok(report.outcome.exit)
+}
+
+struct Sides {
+    sources: Vec<Side>,
+    intents: Intents,
+}
+
+struct Side {
+    rules: Rules,
+    feed: Feed,
+    complete_through: CompleteThrough,
+}
+
+/// The files that were typed.
+fn typed(
+    arguments: &DiffArgs,
+    intents: &Path,
+    zone: &Zone,
+    as_of: Instant,
+    progress: &mut Progress,
+) -> Result<Sides, Failure> {
+    let profile = run::profile(&ProfileRef::parse(arguments.profile.as_deref().unwrap_or("canonical")))?;
+    let mut rules = Rules::new("diff");
+    rules.payout_span = profile.spans.payout_span;
+    if let Some(grace) = arguments.grace {
+        rules.grace = PerKind::all(grace);
+        rules.open_after = PerKind::all(grace);
+    }
+    progress.step("reading operations", None);
+    let feed = read(&profile, &ReadRules::default(), &arguments.operations)?;
+    progress.step("reading intents", None);
+    let own = intents_csv::IntentsRules::default();
+    let intents = intents_csv::read(&own, &intents.display().to_string(), intents)?;
+    let complete_through = claim(arguments, zone, as_of)?.unwrap_or(CompleteThrough::LastRow);
+    Ok(Sides { sources: vec![Side { rules, feed, complete_through }], intents })
+}
+
+/// The sources of the configuration.
+fn configured(
+    settings: &Settings,
+    arguments: &DiffArgs,
+    common: &CommonArgs,
+    as_of: Instant,
+    zone: &Zone,
+    progress: &mut Progress,
+) -> Result<Sides, Failure> {
+    let claim = claim(arguments, zone, as_of)?;
+    let mut sources = Vec::new();
+    for name in super::source_names(settings, common)? {
+        let source = settings.source(&name)?;
+        let profile = run::profile(&source.profile)?;
+        progress.step(&format!("reading {name}"), None);
+        let feed = read(&profile, &source.read, &source.files)?;
+        let spans = source.spans(run::profile_spans(&profile));
+        let mut rules = Rules { payout_span: spans.payout_span, ..source.rules.clone() };
+        if let Some(grace) = arguments.grace {
+            rules.grace = PerKind::all(grace);
+        }
+        sources.push(Side { rules, feed, complete_through: claim.unwrap_or(source.complete_through) });
+    }
+    progress.step("reading intents", None);
+    let intents = run::read_intents(settings)?.ok_or_else(|| {
+        Failure::rejected("diff has no memory, and the configured intents are kept in the store")
+            .remedy("name a file with --operations FILE --intents FILE, or use `paysweep run --dry-run`")
+    })?;
+    Ok(Sides { sources, intents })
+}
+
+fn claim(arguments: &DiffArgs, zone: &Zone, as_of: Instant) -> Result<Option<CompleteThrough>, Failure> {
+    Ok(match arguments.complete_through.as_deref() {
+        None => None,
+        Some("last-row") => Some(CompleteThrough::LastRow),
+        Some("as-of") => Some(CompleteThrough::AsOf),
+        Some(text) => {
+            let at = parse_point(text, zone, as_of).ok_or_else(|| {
+                Failure::rejected(format!("--complete-through \"{text}\" is no time"))
+                    .remedy("write last-row, as-of, or a time such as 2026-03-10T00:00:00Z")
+            })?;
+            Some(CompleteThrough::At(at))
+        }
+    })
+}
+
+fn read(profile: &Profile, rules: &ReadRules, paths: &[PathBuf]) -> Result<Feed, Failure> {
+    let patterns: Vec<String> = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    files::read(profile, rules, Path::new(""), &patterns)
+}
+
+fn compare(
+    mut side: Side,
+    intents: Intents,
+    window: Window,
+    as_of: Instant,
+    others: &[Option<Instant>],
+    is_last: bool,
+    linked: &HashSet<String>,
+) -> Result<Slice, Failure> {
+    let covered = run::complete_through(side.complete_through, as_of, &side.feed);
+    let frame = Frame {
+        as_of,
+        window,
+        low: Instant::MIN,
+        covered: covered.map(|at| at.min(window.to).min(as_of)),
+        others_covered: others.iter().fold(Some(Instant::MAX), |all, other| Some(all?.min((*other)?))),
+        judges_unowned: is_last,
+        is_feed_unchanged: false,
+    };
+    let operations = std::mem::take(&mut side.feed.operations);
+    let recognised = recognise::recognise(operations, &StoredOperations::default());
+    let gathered = Gathered::without_memory(recognised, intents, linked);
+    let mut outcome = reconcile::reconcile(&gathered.snapshot(), &side.rules, &frame);
+    if !outcome.violations.is_empty() {
+        return Err(Failure::new(Exit::Internal, "the accounts do not add up")
+            .why(outcome.violations.join("; "))
+            .remedy("please report this with the two files")
+            .state(STATE));
+    }
+    for repair in &mut outcome.repairs {
+        repair.state = RepairState::Planned;
+    }
+    Ok(Slice::without_memory(&side.rules.source, frame, side.feed, gathered, outcome))
+}

@@ -1,0 +1,276 @@
+//! Both sides of a slice, complete for their keys.
+//!
+//! The feed alone is never enough: a refund of today hangs on a charge of last month. What is stored is loaded by time and
+//! by key, until no row leads to another one that is missing.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::exit::Failure;
+use crate::intents::merge::{self, Merged};
+use crate::model::breaks::Break;
+use crate::model::intent::Intents;
+use crate::model::operation::{OperationKind, Operations};
+use crate::model::stored::{StoredIntents, StoredOperations};
+use crate::reconcile::recognise::{self, Recognised};
+use crate::reconcile::{Snapshot, StoredLink};
+use crate::store::contract::{IntentSelection, OperationSelection, Store};
+use crate::time::Instant;
+
+/// Everything that one slice is judged by.
+pub struct Gathered {
+    /// The operations.
+    pub recognised: Recognised,
+    /// The intents as they stand after the import.
+    pub merged: Merged,
+    /// Breaks that are not resolved.
+    pub open: Vec<Break>,
+    links: Vec<Option<StoredLink>>,
+    is_linked_elsewhere: Vec<bool>,
+}
+
+impl Gathered {
+    /// The snapshot for the core.
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot {
+            operations: &self.recognised.operations,
+            seen: &self.recognised.seen,
+            changes: &self.recognised.changes,
+            links: &self.links,
+            intents: &self.merged.intents,
+            is_linked_elsewhere: &self.is_linked_elsewhere,
+            open: &self.open,
+        }
+    }
+
+    /// Whether the store knows this very link already.
+    pub fn knows(&self, operation: usize, intent: usize) -> bool {
+        self.links[operation].is_some_and(|link| link.intent == intent)
+    }
+}
+
+impl Gathered {
+    /// The two files of a comparison that has no store. `linked` are intents that an earlier source answers.
+    pub fn without_memory(recognised: Recognised, intents: Intents, linked: &HashSet<String>) -> Gathered {
+        let is_linked_elsewhere = intents.iter().map(|intent| linked.contains(intent.intent_id)).collect();
+        let links = vec![None; recognised.operations.len()];
+        let merged = Merged { intents, ..Merged::default() };
+        Gathered { recognised, merged, open: Vec::new(), links, is_linked_elsewhere }
+    }
+}
+
+/// What is asked of the store for a slice.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The source.
+    pub source: &'a str,
+    /// Scope name of the intents.
+    pub scope: &'a str,
+    /// Rows are read from here on; older ones by key.
+    pub since: Instant,
+    /// Whether breaks about intents that no source owns belong to this slice.
+    pub judges_unowned: bool,
+    /// "Now".
+    pub as_of: Instant,
+}
+
+/// A store of at most so many times the rows of the input is read whole: cheaper than asking by key.
+const WHOLE_FACTOR: u64 = 4;
+/// A store of so few rows is always read whole.
+const WHOLE_ROWS: u64 = 50_000;
+
+/// Reads what the store knows about a feed and about imported intents.
+pub async fn gather<S: Store>(
+    store: &mut S,
+    question: Question<'_>,
+    feed: Operations,
+    file: Option<&Intents>,
+) -> Result<Gathered, Failure> {
+    let counts = store.counts(question.source, question.scope).await?;
+    let file_rows = file.map_or(0, Intents::len) as u64;
+    let is_whole = |stored: u64, input: u64| stored <= WHOLE_ROWS.max(WHOLE_FACTOR * input);
+    let (mut stored_operations, stored_intents) =
+        if is_whole(counts.operations, feed.len() as u64) && is_whole(counts.intents, file_rows) {
+            let operations = store.operations(question.source, OperationSelection::All).await?;
+            let intents = store.intents(question.scope, IntentSelection::All).await?;
+            (operations, intents)
+        } else {
+            by_key(store, question, &feed, file).await?
+        };
+    let mut sources = vec![question.source];
+    if question.judges_unowned {
+        sources.push(question.scope);
+    }
+    let open = store.open_breaks(&sources, question.as_of).await?;
+    let nothing = Intents::default();
+    let merged = merge::merge(file.unwrap_or(&nothing), &stored_intents);
+    take_over(&mut stored_operations, &merged);
+    let recognised = recognise::recognise(feed, &stored_operations);
+    let links = recognised.links(&merged.intents);
+    let is_linked_elsewhere = merged
+        .linked_source
+        .iter()
+        .map(|&source| {
+            let source = merged.intents.text.get(source);
+            !source.is_empty() && source != question.source
+        })
+        .collect();
+    Ok(Gathered { recognised, merged, open, links, is_linked_elsewhere })
+}
+
+/// Operations that were linked with a recorded row follow the imported row that takes its place.
+fn take_over(operations: &mut StoredOperations, merged: &Merged) {
+    if merged.superseded.is_empty() {
+        return;
+    }
+    let imported: HashMap<&str, &str> =
+        merged.superseded.iter().map(|(recorded, imported)| (recorded.as_str(), imported.as_str())).collect();
+    for linked in &mut operations.linked_intent {
+        if let Some(imported) = imported.get(operations.rows.text.get(*linked)) {
+            *linked = operations.rows.text.push(imported);
+        }
+    }
+}
+
+/// Rows since a time, then whatever their keys lead to, until nothing new is found.
+async fn by_key<S: Store>(
+    store: &mut S,
+    question: Question<'_>,
+    feed: &Operations,
+    file: Option<&Intents>,
+) -> Result<(StoredOperations, StoredIntents), Failure> {
+    let (source, scope) = (question.source, question.scope);
+    let mut operations = Collected::default();
+    let mut intents = CollectedIntents::default();
+    let mut asked = Keys::default();
+    asked.operations_of(feed);
+    if let Some(file) = file {
+        asked.intents_of(file);
+        let ids: Vec<&str> = file.iter().map(|intent| intent.intent_id).collect();
+        intents.add(&store.intents(scope, IntentSelection::Ids(&ids)).await?);
+    }
+    operations.add(&store.operations(source, OperationSelection::Since(question.since)).await?);
+    intents.add(&store.intents(scope, IntentSelection::Since(question.since)).await?);
+    asked.operations_of(&operations.rows.rows);
+    asked.intents_of(&intents.rows.rows);
+    loop {
+        let keys = asked.take();
+        if !keys.is_empty() {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            let found = store.operations(source, OperationSelection::Keys(&keys)).await?;
+            asked.operations_of(&found.rows);
+            operations.add(&found);
+            let found = store.intents(scope, IntentSelection::Keys(&keys)).await?;
+            asked.intents_of(&found.rows);
+            intents.add(&found);
+            continue;
+        }
+        let payouts = asked.take_payouts(feed, &operations.rows.rows);
+        if payouts.is_empty() {
+            return Ok((operations.rows, intents.rows));
+        }
+        let payouts: Vec<&str> = payouts.iter().map(String::as_str).collect();
+        let found = store.operations(source, OperationSelection::Payouts(&payouts)).await?;
+        // The parts of a payout add up; what they hang on is not asked for their sake.
+        operations.add(&found);
+    }
+}
+
+/// Keys that were asked for, and those still to be asked.
+#[derive(Default)]
+struct Keys {
+    known: HashSet<String>,
+    next: Vec<String>,
+    payouts: HashSet<String>,
+}
+
+impl Keys {
+    fn add(&mut self, key: &str) {
+        let key = key.trim();
+        if !key.is_empty() && !self.known.contains(key) {
+            self.known.insert(key.to_owned());
+            self.next.push(key.to_owned());
+        }
+    }
+
+    fn operations_of(&mut self, rows: &Operations) {
+        for row in rows.iter() {
+            for key in [row.operation_id, row.reference, row.parent_id, row.object_id] {
+                self.add(key);
+            }
+        }
+    }
+
+    fn intents_of(&mut self, rows: &Intents) {
+        for row in rows.iter() {
+            for key in
+                [row.intent_id, row.idempotency_key, row.reference, row.processor_ref, row.parent_intent_id]
+            {
+                self.add(key);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.next)
+    }
+
+    /// Payouts whose payout row is at hand or whose parts are: their sums need every part.
+    fn take_payouts(&mut self, feed: &Operations, stored: &Operations) -> Vec<String> {
+        let mut next = Vec::new();
+        for row in feed.iter().chain(stored.iter()) {
+            let key = match row.payout_id {
+                "" if row.kind == OperationKind::Payout => row.operation_id,
+                key => key,
+            };
+            if !key.is_empty() && !self.payouts.contains(key) {
+                self.payouts.insert(key.to_owned());
+                next.push(key.to_owned());
+            }
+        }
+        next
+    }
+}
+
+/// Stored operations, each once.
+#[derive(Default)]
+struct Collected {
+    rows: StoredOperations,
+    ids: HashSet<(String, String)>,
+}
+
+impl Collected {
+    fn add(&mut self, found: &StoredOperations) {
+        for (at, row) in found.rows.iter().enumerate() {
+            if self.ids.insert((row.account.to_owned(), row.operation_id.to_owned())) {
+                let linked = found.rows.text.get(found.linked_intent[at]);
+                self.rows.rows.push(&row);
+                let linked = self.rows.rows.text.push(linked);
+                self.rows.linked_intent.push(linked);
+                self.rows.linked_rule.push(found.linked_rule[at]);
+            }
+        }
+    }
+}
+
+/// Stored intents, each once.
+#[derive(Default)]
+struct CollectedIntents {
+    rows: StoredIntents,
+    ids: HashSet<String>,
+}
+
+impl CollectedIntents {
+    fn add(&mut self, found: &StoredIntents) {
+        for (at, row) in found.rows.iter().enumerate() {
+            if self.ids.insert(row.intent_id.to_owned()) {
+                let text = |span| found.rows.text.get(span);
+                self.rows.rows.push(&row);
+                let processor_ref = self.rows.rows.text.push(text(found.imported_processor_ref[at]));
+                let source = self.rows.rows.text.push(text(found.linked_source[at]));
+                self.rows.imported_status.push(found.imported_status[at]);
+                self.rows.imported_processor_ref.push(processor_ref);
+                self.rows.linked_source.push(source);
+            }
+        }
+    }
+}

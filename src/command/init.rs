@@ -1,0 +1,60 @@
+//! `paysweep init`: a configuration to begin with.
+
+use std::io::Write;
+
+use crate::cli::InitArgs;
+use crate::exit::{Exit, Failure};
+
+use super::World;
+
+/// The configuration that `init` writes; a test reads it back.
+pub const TEMPLATE: &str = r#"# What paysweep reads, compares and may repair. Unknown keys are errors; `paysweep check` verifies the rest.
+
+timezone = "UTC"                     # where a business day starts; never the host's zone
+
+[store]
+url = "sqlite://paysweep.db"         # relative to this file
+
+[source.shop]                        # one section for each processor account
+kind    = "csv"
+profile = "canonical"                # a built-in name (`paysweep profiles list`), or the path of a profile file
+files   = ["operations.csv"]         # may hold * and ?
+start   = "2026-01-01T00:00:00Z"     # from where on rows are judged; set it, it is never guessed
+complete_through = "last-row"        # until when a file is complete: last-row, as-of, or a time
+lag = "0s"                           # what is younger than this is not judged yet
+lookback = "72h"                     # how far before the watermark each run reads again
+
+[intents]                            # what your own software meant to happen
+kind  = "csv"
+file  = "intents.csv"
+grace = "60m"                        # from the creation of an intent until its absence is news
+# grace = { default = "60m", refund = "5d", payout = "7d" }
+
+# [repair]                           # per break class: auto, propose or off
+# status_behind = "auto"
+# missing_local = "propose"
+
+[guards]                             # more than this at once is refused with exit code 4
+max_repairs = 200
+"#;
+
+/// Writes the template; a file that is there already is never touched.
+pub fn execute(arguments: &InitArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+    let path = &arguments.file;
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
+    if let Err(error) = written {
+        let failure = Failure::rejected(format!("{} cannot be written", path.display())).why(error.to_string());
+        return Err(match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                failure.remedy("name another file, or edit the one that is there").state("the file was not touched")
+            }
+            _ => failure.remedy("choose a folder that can be written to").state("nothing was written"),
+        });
+    }
+    world.say(&format!("{} written. Set start and files, then try `paysweep check` and `paysweep run --dry-run`.\n", path.display()))?;
+    Ok(Exit::Ok)
+}

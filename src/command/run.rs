@@ -1,0 +1,607 @@
+//! The scheduled job, as one straight line:
+//!
+//! ```text
+//! claim the source ─► window ─► read the feed ─► gather what is stored ─► reconcile ─► guards ─► commit ─► tell
+//! ```
+//!
+//! Nothing flows back. A dry run is the same line up to the commit, on a store that is only read. A file source is one
+//! slice: everything of it is committed, or nothing.
+
+use std::path::Path;
+
+use crate::cli::{CommonArgs, RunArgs};
+use crate::exit::{Exit, Failure};
+use crate::intents::csv as intents_csv;
+use crate::intents::merge::Merged;
+use crate::model::intent::Intents;
+use crate::model::repair::{Repair, RepairState};
+use crate::model::run::{Basis, CompleteThrough, Watermark, Window};
+use crate::money::Money;
+use crate::processor::profile::Profile;
+use crate::reconcile::rules::{Frame, Rules};
+use crate::reconcile::{self, Outcome};
+use crate::settings::window::{self, WindowChoice};
+use crate::settings::{IntentsKind, ProfileRef, Settings, SourceSettings, Spans};
+use crate::source::files::{self, Feed};
+use crate::store::contract::{
+    Begun, Claim, Commit, IntentChanges, Link, Outcome as CommitOutcome, Receipt, RepairFilter, RunEnd, RunKey,
+    RunStart, Store,
+};
+use crate::time::{Instant, Span};
+
+use super::compose::{self, Slice, Told};
+use super::gather::{Gathered, Question, gather};
+use super::progress::Progress;
+use super::{World, deliver};
+use std::io::Write;
+
+/// How long a source is held without renewal: a run that was killed blocks the next one no longer than this.
+pub const LEASE: Span = Span::hours(2);
+
+/// `paysweep run`.
+pub async fn execute(arguments: &RunArgs, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+    let settings = super::settings(common, world)?;
+    let names = super::source_names(&settings, common)?;
+    let started_at = (world.clock)();
+    let untouched = "nothing was read or written";
+    let as_of = window::as_of(common.as_of.as_deref(), &settings.timezone, started_at)
+        .map_err(|failure| failure.state(untouched))?;
+    let choice = window::choose(&arguments.window.flags(), &settings.timezone, as_of)
+        .map_err(|failure| failure.state(untouched))?;
+    let sources = names
+        .iter()
+        .map(|name| Prepared::new(settings.source(name)?))
+        .collect::<Result<Vec<Prepared<'_>>, Failure>>()
+        .map_err(|failure| failure.state(untouched))?;
+    let job = Job {
+        settings: &settings,
+        sources: &sources,
+        names: &names,
+        as_of,
+        started_at,
+        choice,
+        run_id: uuid::Uuid::now_v7().to_string(),
+        owner: uuid::Uuid::now_v7().to_string(),
+        is_dry_run: common.dry_run,
+    };
+    let mut store = if common.dry_run {
+        super::store_to_read(&settings).await?
+    } else {
+        super::store(&settings).await?
+    };
+    run(&mut store, &job, arguments, common, world).await
+}
+
+/// A source with its profile.
+struct Prepared<'a> {
+    source: &'a SourceSettings,
+    profile: Profile,
+    spans: Spans,
+    rules: Rules,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(source: &'a SourceSettings) -> Result<Prepared<'a>, Failure> {
+        let profile = profile(&source.profile)?;
+        let spans = source.spans(profile_spans(&profile));
+        let needed = profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0;
+        if spans.lag.0 + spans.lookback.0 < needed {
+            return Err(Failure::rejected(format!(
+                "source {}: lag {} + lookback {} is less than the {} within which rows may still appear",
+                source.name,
+                spans.lag,
+                spans.lookback,
+                Span(needed)
+            ))
+            .why(format!("profile {} declares delay, granularity and clock error; a shorter reach loses rows", profile.name))
+            .remedy("raise lookback"));
+        }
+        let rules = Rules { payout_span: spans.payout_span, ..source.rules.clone() };
+        Ok(Prepared { source, profile, spans, rules })
+    }
+}
+
+/// Loads a profile: built in, or from its file.
+pub(crate) fn profile(reference: &ProfileRef) -> Result<Profile, Failure> {
+    match reference {
+        ProfileRef::BuiltIn(name) => {
+            let text = crate::processor::built_in(name).ok_or_else(|| {
+                let known: Vec<&str> = crate::processor::built_in_names().collect();
+                Failure::rejected(format!("there is no built-in profile \"{name}\""))
+                    .why(format!("built in: {}", known.join(", ")))
+                    .remedy("use one of these, or the path of a profile file that ends in .toml")
+            })?;
+            Profile::parse(name, text)
+        }
+        ProfileRef::File(path) => {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Failure::rejected(format!("the profile {} cannot be read", path.display())).why(error.to_string())
+            })?;
+            Profile::parse(&path.display().to_string(), &text)
+        }
+    }
+}
+
+pub(crate) fn profile_spans(profile: &Profile) -> Spans {
+    Spans {
+        lag: profile.spans.lag,
+        lookback: profile.spans.lookback,
+        payout_span: profile.spans.payout_span,
+    }
+}
+
+struct Job<'a> {
+    settings: &'a Settings,
+    sources: &'a [Prepared<'a>],
+    names: &'a [String],
+    as_of: Instant,
+    started_at: Instant,
+    choice: WindowChoice,
+    run_id: String,
+    owner: String,
+    is_dry_run: bool,
+}
+
+async fn run<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    arguments: &RunArgs,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
+    if let Some(exit) = begin(store, job, arguments, common, world).await? {
+        return Ok(exit);
+    }
+    let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
+    let carried_sources: Vec<&str> =
+        job.names.iter().map(String::as_str).chain([job.settings.intents.name.as_str()]).collect();
+    let mut told = Told { carried: store.carried(&carried_sources, job.as_of).await?, ..Told::default() };
+    let result = slices(store, job, &mut told, &mut progress).await;
+    progress.finish();
+    if let Err(failure) = result {
+        // Nothing of any source could be judged: there is no report, only the reason.
+        end(store, job, world, failure.exit, failure.exit.name(), None).await?;
+        return Err(failure);
+    }
+    for failure in &told.failures {
+        world.tell(failure);
+    }
+    told.unconfirmed = store.unconfirmed(&job.settings.intents.name).await?;
+    let report = compose::report(
+        &told,
+        &compose::RunFacts {
+            run_id: &job.run_id,
+            command: "run",
+            is_dry_run: job.is_dry_run,
+            as_of: job.as_of,
+            started_at: job.started_at,
+            finished_at: (world.clock)(),
+            settings: Some(job.settings),
+            zone: job.settings.timezone.clone(),
+            fallback_window: job.choice,
+        },
+        common,
+    );
+    let delivered = deliver::deliver(&report, common, Some(job.settings), world);
+    if !job.is_dry_run {
+        let mut json = Vec::new();
+        crate::report::json::write(&report, &mut json)
+            .map_err(|error| Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string()))?;
+        let json = String::from_utf8_lossy(&json);
+        let (exit, name) = (report.outcome.exit, report.outcome.name.as_str());
+        end(store, job, world, exit, name, Some(&json)).await?;
+        if delivered.is_ok() {
+            let mut runs: Vec<&str> = told.carried.runs.iter().map(String::as_str).collect();
+            runs.push(&job.run_id);
+            store.mark_reported(&runs, &carried_sources, &job.run_id).await?;
+        }
+    }
+    delivered?;
+    Ok(report.outcome.exit)
+}
+
+/// Records the run; a run key that is done gives its outcome again.
+async fn begin<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    arguments: &RunArgs,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Option<Exit>, Failure> {
+    if job.is_dry_run {
+        return Ok(None);
+    }
+    let fingerprint = fingerprint(job, arguments, common);
+    let start = RunStart {
+        run_id: &job.run_id,
+        command: "run",
+        sources: job.names,
+        as_of: job.as_of,
+        started_at: job.started_at,
+        version: env!("CARGO_PKG_VERSION"),
+        config_hash: &job.settings.digest,
+        run_key: common.run_key.as_deref().map(|key| RunKey { key, fingerprint: &fingerprint }),
+        owner: &job.owner,
+        ttl: LEASE,
+    };
+    match store.begin(&start).await? {
+        Begun::New => Ok(None),
+        Begun::Done { run_id, exit_code, report_json } => {
+            let exit = Exit::ALL.into_iter().find(|exit| exit.code() == exit_code).unwrap_or(Exit::Internal);
+            if let Some(json) = report_json {
+                super::runs::show_again(&json, common, world)?;
+            } else {
+                let _ = writeln!(world.stderr, "run {run_id} under this --run-key ended with {exit_code}");
+            }
+            Ok(Some(exit))
+        }
+    }
+}
+
+/// What makes two executions under one key the same: never the data.
+fn fingerprint(job: &Job<'_>, arguments: &RunArgs, common: &CommonArgs) -> String {
+    reconcile::fingerprint(&[
+        "run",
+        &job.names.join("\n"),
+        &format!("{:?}", arguments.window.flags()),
+        common.as_of.as_deref().unwrap_or(""),
+        &job.settings.digest,
+    ])
+}
+
+async fn end<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    world: &World<'_>,
+    exit: Exit,
+    outcome: &str,
+    report_json: Option<&str>,
+) -> Result<(), Failure> {
+    if job.is_dry_run {
+        return Ok(());
+    }
+    let is_completed = matches!(exit, Exit::Ok | Exit::Differences);
+    store
+        .finish_run(&RunEnd {
+            run_id: &job.run_id,
+            finished_at: (world.clock)(),
+            exit_code: exit.code(),
+            outcome,
+            report_json,
+            is_completed,
+        })
+        .await
+}
+
+/// One slice for each source. A source that fails does not stop the others; when all fail, the worst failure speaks.
+async fn slices<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    told: &mut Told,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    progress.step("reading intents", None);
+    let file = read_intents(job.settings).map_err(|failure| failure.state("nothing was written"))?;
+    for (n, prepared) in job.sources.iter().enumerate() {
+        let is_last = n + 1 == job.sources.len();
+        let claim = if job.is_dry_run {
+            None
+        } else {
+            match store.claim(&prepared.source.name, &job.run_id, &job.owner, LEASE).await {
+                Ok(claim) => Some(claim),
+                Err(failure) => {
+                    told.fail(&prepared.source.name, failure.state("nothing of this source was read or written"));
+                    continue;
+                }
+            }
+        };
+        let outcome = slice(store, job, prepared, is_last, file.as_ref(), claim.as_ref(), told, progress).await;
+        if let Some(claim) = &claim {
+            store.release(claim).await?;
+        }
+        match outcome {
+            Ok(slice) => told.slices.push(slice),
+            Err(failure) => told.fail(&prepared.source.name, failure),
+        }
+    }
+    if told.slices.is_empty() {
+        let worst = told
+            .failures
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, failure)| failure.exit)
+            .map(|(n, _)| n)
+            .expect("a run has at least one source, and each gives a slice or a failure");
+        return Err(told.failures.remove(worst));
+    }
+    Ok(())
+}
+
+pub(crate) fn read_intents(settings: &Settings) -> Result<Option<Intents>, Failure> {
+    match (settings.intents.kind, &settings.intents.file) {
+        (IntentsKind::Csv, Some(path)) => {
+            let mut intents = intents_csv::read(&super::intents::rules(&settings.intents), &path.display().to_string(), path)?;
+            super::intents::own(&mut intents, &settings.intents.source);
+            Ok(Some(intents))
+        }
+        _ => Ok(None),
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the straight line names everything that flows into it")]
+async fn slice<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    prepared: &Prepared<'_>,
+    is_last: bool,
+    file: Option<&Intents>,
+    claim: Option<&Claim>,
+    told: &Told,
+    progress: &mut Progress,
+) -> Result<Slice, Failure> {
+    let source = prepared.source;
+    let stored = store.watermark(&source.name).await?;
+    let stays = match &stored {
+        Some(watermark) => format!("nothing was written; the watermark of {} stays at {}", source.name, watermark.hi),
+        None => format!("nothing was written; {} has no watermark yet", source.name),
+    };
+    let window = window_of(job, prepared, stored.as_ref()).map_err(|failure| failure.state(stays.clone()))?;
+    progress.step(&format!("reading {}", source.name), None);
+    let mut feed = read_feed(prepared).map_err(|failure| failure.state(stays.clone()))?;
+    let frame = frame(store, job, prepared, stored.as_ref(), window, is_last, told, &feed).await?;
+    let operations = std::mem::take(&mut feed.operations);
+    let reach = longest(&prepared.rules).max(prepared.spans.lookback);
+    let question = Question {
+        source: &source.name,
+        scope: &prepared.rules.scope,
+        since: frame.window.from.minus(reach),
+        judges_unowned: is_last,
+        as_of: job.as_of,
+    };
+    progress.step("gathering what is known", None);
+    let gathered = gather(store, question, operations, file).await?;
+    progress.step("comparing", None);
+    let snapshot = gathered.snapshot();
+    let mut outcome = reconcile::reconcile(&snapshot, &prepared.rules, &frame);
+    if !outcome.violations.is_empty() {
+        return Err(Failure::new(Exit::Internal, format!("source {}: the accounts do not add up", source.name))
+            .why(outcome.violations.join("; "))
+            .remedy("please report this with the two files")
+            .state(stays));
+    }
+    let money_of = |repair: &Repair| money_of(repair, &outcome);
+    let intents = outcome.intent_tally.read;
+    if let Some(exceeded) = reconcile::guard(&prepared.rules, &outcome.repairs, &money_of, intents, 0) {
+        return Err(Failure::new(Exit::Refused, format!("source {}: a guard stopped the run: {exceeded}", source.name))
+            .why("so many repairs at once are usually a wrong mapping, not so many real differences")
+            .remedy("look at the plan with `paysweep run --dry-run`; raise the limit in [guards] if it is right")
+            .state(stays));
+    }
+    let advance = advance(job, prepared, stored.as_ref(), &frame, &feed);
+    let receipt = match claim {
+        Some(claim) => {
+            progress.step("writing", None);
+            commit(store, job, claim, stored.as_ref(), &gathered, &outcome, advance.as_ref(), &feed).await?
+        }
+        None => known_repairs(store, &outcome).await?,
+    };
+    settle(&mut outcome, &receipt, job.is_dry_run);
+    Ok(Slice::new(prepared.source, &prepared.rules, frame, stored, advance, feed, gathered, outcome, receipt))
+}
+
+/// The money that a repair is about, for the guard on amounts.
+fn money_of(repair: &Repair, outcome: &Outcome) -> Option<Money> {
+    repair.to.money.or_else(|| {
+        outcome.findings.iter().find(|finding| finding.found.id == repair.break_id).and_then(|finding| finding.found.money)
+    })
+}
+
+fn read_feed(prepared: &Prepared<'_>) -> Result<Feed, Failure> {
+    let patterns: Vec<String> =
+        prepared.source.files.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    files::read(&prepared.profile, &prepared.source.read, Path::new(""), &patterns)
+}
+
+fn longest(rules: &Rules) -> Span {
+    let grace = &rules.grace;
+    grace.charge.max(grace.refund).max(grace.payout).max(grace.dispute)
+}
+
+fn window_of(job: &Job<'_>, prepared: &Prepared<'_>, stored: Option<&Watermark>) -> Result<Window, Failure> {
+    let hi = stored.map_or(prepared.source.start, |watermark| watermark.hi);
+    if job.as_of < hi {
+        return Err(Failure::new(
+            Exit::Refused,
+            format!("source {}: now ({}) is earlier than the watermark ({hi})", prepared.source.name, job.as_of),
+        )
+        .why("either the clock is wrong or the watermark is; reading on would skip or doubt what is stored")
+        .remedy("correct the clock or --as-of; `paysweep watermark rewind` moves the watermark back"));
+    }
+    Ok(match job.choice {
+        WindowChoice::Range(window) => window,
+        WindowChoice::Watermark => Window {
+            from: hi.minus(prepared.spans.lookback),
+            to: job.as_of.minus(prepared.spans.lag),
+            basis: Basis::Watermark,
+        },
+    })
+}
+
+/// How far the files of a source claim to be complete.
+pub(crate) fn complete_through(claim: CompleteThrough, as_of: Instant, feed: &Feed) -> Option<Instant> {
+    match claim {
+        CompleteThrough::AsOf => Some(as_of),
+        CompleteThrough::At(at) => Some(at),
+        CompleteThrough::LastRow => feed.newest_until(as_of),
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "a frame is what all of these come to")]
+async fn frame<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    prepared: &Prepared<'_>,
+    stored: Option<&Watermark>,
+    window: Window,
+    is_last: bool,
+    told: &Told,
+    feed: &Feed,
+) -> Result<Frame, Failure> {
+    let source = prepared.source;
+    let reached = complete_through(source.complete_through, job.as_of, feed);
+    // What earlier runs covered without a gap stays covered when today's files are shorter.
+    let reached = match window.basis {
+        Basis::Watermark => reached.max(stored.map(|watermark| watermark.hi)),
+        Basis::Range | Basis::Files => reached,
+    };
+    let covered = reached.map(|at| at.min(window.to).min(job.as_of.minus(prepared.spans.lag)));
+    let first = stored.map_or(source.start.minus(prepared.spans.lookback), |watermark| watermark.low);
+    let mut others_covered = Some(Instant::MAX);
+    for other in &job.settings.sources {
+        if other.name != source.name {
+            let known = match told.covered(&other.name) {
+                Some(covered) => covered,
+                None => store.watermark(&other.name).await?.map(|watermark| watermark.hi),
+            };
+            others_covered = others_covered.and_then(|all| known.map(|at| all.min(at)));
+        }
+    }
+    Ok(Frame {
+        as_of: job.as_of,
+        window,
+        low: first.min(window.from),
+        covered,
+        others_covered,
+        judges_unowned: is_last,
+        is_feed_unchanged: stored.is_some_and(|watermark| watermark.feed_hash == feed.hash),
+    })
+}
+
+/// Where the watermark goes: never back, and never past what is covered. A range by hand leaves it alone.
+fn advance(
+    job: &Job<'_>,
+    prepared: &Prepared<'_>,
+    stored: Option<&Watermark>,
+    frame: &Frame,
+    feed: &Feed,
+) -> Option<Watermark> {
+    if frame.window.basis != Basis::Watermark {
+        return None;
+    }
+    let hi = stored.map_or(prepared.source.start, |watermark| watermark.hi);
+    Some(Watermark {
+        hi: frame.covered.map_or(hi, |covered| covered.max(hi)),
+        low: frame.low,
+        as_of: job.as_of,
+        lag: prepared.spans.lag,
+        lookback: prepared.spans.lookback,
+        feed_hash: feed.hash.clone(),
+        config_hash: prepared.source.config_hash.clone(),
+        run_id: job.run_id.clone(),
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "the commit is made of all of these")]
+async fn commit<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    claim: &Claim,
+    stored: Option<&Watermark>,
+    gathered: &Gathered,
+    outcome: &Outcome,
+    advance: Option<&Watermark>,
+    feed: &Feed,
+) -> Result<Receipt, Failure> {
+    let merged = &gathered.merged;
+    let links: Vec<Link<'_>> = outcome
+        .links
+        .iter()
+        .filter(|link| !gathered.knows(link.operation, link.intent))
+        .map(|link| Link {
+            operation: link.operation,
+            intent_id: merged.intents.text.get(merged.intents.intent_id[link.intent]),
+            rule: link.rule,
+            is_principal: link.is_principal,
+        })
+        .collect();
+    let new = Merged::indices(&merged.is_new);
+    let changed: Vec<usize> =
+        (0..merged.intents.len()).filter(|&row| merged.is_changed[row] || merged.is_touched[row]).collect();
+    let breaks: Vec<crate::model::breaks::Break> = outcome.findings.iter().map(|finding| finding.found.clone()).collect();
+    let file_names: Vec<String> = feed.files.iter().map(|file| file.name.clone()).collect();
+    let totals = compose::totals_json(outcome);
+    let on_conflict = |repair: &Repair| compose::conflict(repair, job.as_of);
+    let receipt = store
+        .commit(
+            claim,
+            &Commit {
+                run_id: &job.run_id,
+                scope: &job.settings.intents.name,
+                as_of: job.as_of,
+                expected_watermark: stored.map(|watermark| watermark.hi),
+                operations: &gathered.recognised.operations,
+                files: &file_names,
+                new_operations: &outcome.new_operations,
+                updated_operations: &outcome.moved_operations,
+                rejected_operations: &outcome.rejected_changes,
+                intents: Some(IntentChanges {
+                    rows: &merged.intents,
+                    imported_status: &merged.imported_status,
+                    imported_processor_ref: &merged.imported_processor_ref,
+                    new: &new,
+                    changed: &changed,
+                    superseded: &merged.superseded,
+                    confirmed: &merged.confirmed,
+                }),
+                links: &links,
+                breaks: &breaks,
+                resolved: &outcome.resolved,
+                repairs: &outcome.repairs,
+                on_conflict: &on_conflict,
+                advance_to: advance,
+                totals_json: &totals,
+            },
+        )
+        .await?;
+    debug_assert_eq!(receipt.outcome, CommitOutcome::Committed, "a run commits each source once");
+    Ok(receipt)
+}
+
+/// For a dry run: which of the planned repairs the ledger knows already.
+async fn known_repairs<S: Store>(store: &mut S, outcome: &Outcome) -> Result<Receipt, Failure> {
+    let mut receipt = Receipt::nothing_written();
+    for repair in &outcome.repairs {
+        let filter = RepairFilter { id_prefix: &repair.id, ..RepairFilter::default() };
+        if store.repairs(&filter).await?.is_empty() {
+            receipt.repairs_written.push(repair.id.clone());
+        } else {
+            receipt.held.push(repair.id.clone());
+        }
+    }
+    Ok(receipt)
+}
+
+/// Brings the outcome in line with what the store did: repairs that it holds already are not told as written, and breaks
+/// whose repair did not go through stay open.
+fn settle(outcome: &mut Outcome, receipt: &Receipt, is_dry_run: bool) {
+    use crate::model::breaks::{BreakDisposition, BreakState};
+    let failed: Vec<&String> = receipt.held.iter().chain(&receipt.conflicts).collect();
+    for repair in &outcome.repairs {
+        if failed.contains(&&repair.id) {
+            for finding in &mut outcome.findings {
+                if finding.found.id == repair.break_id && finding.found.disposition == BreakDisposition::Repaired {
+                    finding.found.disposition = BreakDisposition::Review;
+                    finding.found.state = BreakState::Open;
+                }
+            }
+        }
+    }
+    outcome.repairs.retain(|repair| !receipt.held.contains(&repair.id));
+    for repair in &mut outcome.repairs {
+        if receipt.conflicts.contains(&repair.id) {
+            repair.state = RepairState::Failed;
+        } else if is_dry_run {
+            repair.state = RepairState::Planned;
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `paysweep runs` and `paysweep report`: history.
+
+use serde_json::{Value, json};
+
+use crate::cli::{CommonArgs, ReportArgs, RunsCommand};
+use crate::exit::{Exit, Failure};
+use crate::report::{self, Format, RenderOptions};
+use crate::store::contract::{RunRow, Store};
+
+use super::breaks::pretty;
+use super::{World, deliver};
+
+/// `paysweep runs …`.
+pub async fn execute(command: &RunsCommand, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+    let settings = super::settings(common, world)?;
+    let mut store = super::store_to_read(&settings).await?;
+    match command {
+        RunsCommand::List => {
+            let limit = u32::try_from(common.limit).unwrap_or(u32::MAX);
+            let found = store.runs(limit).await?;
+            match common.format() {
+                Format::Json => {
+                    let lines: Vec<Value> = found.iter().map(run_json).collect();
+                    world.say(&pretty(&json!({ "runs": lines })))?;
+                }
+                Format::Table if found.is_empty() => world.say("no runs\n")?,
+                Format::Table => world.say(&found.iter().map(line).collect::<String>())?,
+            }
+        }
+        RunsCommand::Show { id } => {
+            let row = store.run(id).await?;
+            match (common.format(), &row.report_json) {
+                (Format::Json, _) => {
+                    let mut value = run_json(&row);
+                    let report = row.report_json.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+                    if let (Value::Object(fields), Some(report)) = (&mut value, report) {
+                        for key in ["window", "sources", "totals", "summary", "accounting", "outcome", "checks"] {
+                            fields.insert(key.to_owned(), report[key].clone());
+                        }
+                    }
+                    world.say(&pretty(&value))?;
+                }
+                (Format::Table, Some(json)) => show_again(json, common, world)?,
+                (Format::Table, None) => world.say(&line(&row))?,
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// `paysweep report RUN`: renders a stored run again. Ends with 0, whatever the run ended with.
+pub async fn report(arguments: &ReportArgs, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+    let settings = super::settings(common, world)?;
+    let mut store = super::store_to_read(&settings).await?;
+    let row = store.run(&arguments.run).await?;
+    let json = row.report_json.ok_or_else(|| {
+        Failure::rejected(format!("run {} left no report", row.run_id))
+            .why("it did not finish, or its report was pruned")
+            .remedy("`paysweep breaks list` shows what is open")
+    })?;
+    show_again(&json, common, world)?;
+    Ok(Exit::Ok)
+}
+
+/// Shows a stored report in the format that is asked for.
+pub(crate) fn show_again(json: &str, common: &CommonArgs, world: &mut World<'_>) -> Result<(), Failure> {
+    if common.format() == Format::Json {
+        return world.say(json);
+    }
+    let stored = report::json::read(json).map_err(|error| {
+        Failure::new(Exit::NotReady, "the stored report cannot be read").why(error.to_string())
+    })?;
+    let options = RenderOptions {
+        limit: common.limit,
+        has_color: common.has_color(world.is_stdout_terminal, (world.env)("NO_COLOR").is_some_and(|value| !value.is_empty())),
+        min_severity: common.min_severity.unwrap_or(RenderOptions::default().min_severity),
+    };
+    let mut bytes = Vec::new();
+    report::render(&stored, common.format(), options, &mut bytes)
+        .map_err(|error| Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string()))?;
+    deliver::to_stdout(world.stdout, &bytes)
+}
+
+fn line(row: &RunRow) -> String {
+    let ended = match (row.finished_at, row.exit_code) {
+        (Some(at), Some(code)) => format!("ended {at} with {code} ({})", row.outcome),
+        _ => "did not end".to_owned(),
+    };
+    format!("{}  {}  {}  as of {}  {ended}\n", row.run_id, row.command, row.sources.join(","), row.as_of)
+}
+
+fn run_json(row: &RunRow) -> Value {
+    json!({
+        "run_id": row.run_id,
+        "command": row.command,
+        "names": row.sources,
+        "as_of": row.as_of.to_string(),
+        "started_at": row.started_at.to_string(),
+        "finished_at": row.finished_at.map(|at| at.to_string()),
+        "version": row.version,
+        "exit_code": row.exit_code,
+        "outcome_name": row.outcome,
+    })
+}
