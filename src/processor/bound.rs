@@ -107,7 +107,12 @@ pub(super) fn open<'t>(
         }
     };
     if !missing.is_empty() {
-        return Err(missing_columns(profile, file, &header, &missing));
+        return Err(header.missing(
+            file,
+            &missing,
+            &format!("profile {} reads them", profile.full_name()),
+            "set delimiter in the profile",
+        ));
     }
     Ok((
         records,
@@ -140,56 +145,6 @@ fn written(column: &Column) -> String {
             name,
             nth: Some(nth),
         } => format!("{name}#{nth}"),
-    }
-}
-
-fn missing_columns(profile: &Profile, file: &str, header: &Header, missing: &[String]) -> Failure {
-    let named = missing
-        .iter()
-        .map(|name| format!("\"{name}\""))
-        .collect::<Vec<_>>()
-        .join(", ");
-    let failure = Failure::rejected(match missing {
-        [_] => format!("{file}: column {named} is missing from the header"),
-        _ => format!("{file}: columns {named} are missing from the header"),
-    })
-    .why(format!(
-        "profile {} reads them, and the header has {} {}",
-        profile.full_name(),
-        header.width(),
-        if header.width() == 1 {
-            "column"
-        } else {
-            "columns"
-        }
-    ));
-    let other_delimiter = match (header.width(), header.names().first()) {
-        (1, Some(only)) => [";", ",", "|", "\t"]
-            .into_iter()
-            .find(|delimiter| only.contains(delimiter)),
-        _ => None,
-    };
-    let near: Vec<String> = missing
-        .iter()
-        .filter_map(|name| {
-            header
-                .nearest(name)
-                .map(|near| format!("\"{near}\" for \"{name}\""))
-        })
-        .collect();
-    if let Some(delimiter) = other_delimiter {
-        return failure.remedy(format!(
-            "the header seems to be separated by \"{}\": set delimiter in the profile",
-            delimiter.escape_debug()
-        ));
-    }
-    if near.is_empty() {
-        failure.remedy("choose the profile that belongs to this file, or export the columns")
-    } else {
-        failure.remedy(format!(
-            "did you mean {}? rename it in the profile, or map it under aliases",
-            near.join(", ")
-        ))
     }
 }
 

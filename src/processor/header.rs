@@ -128,6 +128,52 @@ impl Header {
         )
     }
 
+    /// Exit 2: columns without which the file cannot be read. `reader` says who needs them, `change_delimiter` what to do
+    /// where the header looks as if it were separated by another sign.
+    pub fn missing(
+        &self,
+        file: &str,
+        missing: &[String],
+        reader: &str,
+        change_delimiter: &str,
+    ) -> Failure {
+        let quoted = |name: &String| format!("\"{name}\"");
+        let named = missing.iter().map(quoted).collect::<Vec<_>>().join(", ");
+        let failure = Failure::rejected(match missing {
+            [_] => format!("{file}: column {named} is missing from the header"),
+            _ => format!("{file}: columns {named} are missing from the header"),
+        })
+        .why(format!(
+            "{reader}, and the header has {} {}",
+            self.width,
+            if self.width == 1 { "column" } else { "columns" }
+        ));
+        let other_delimiter = match self.names.as_slice() {
+            [only] => [";", ",", "|", "\t"]
+                .into_iter()
+                .find(|delimiter| only.contains(delimiter)),
+            _ => None,
+        };
+        if let Some(delimiter) = other_delimiter {
+            return failure.remedy(format!(
+                "the header seems to be separated by \"{}\": {change_delimiter}",
+                delimiter.escape_debug()
+            ));
+        }
+        let near: Vec<String> = missing
+            .iter()
+            .filter_map(|name| {
+                self.nearest(name)
+                    .map(|near| format!("\"{near}\" for \"{name}\""))
+            })
+            .collect();
+        if near.is_empty() {
+            failure.remedy("check that this is the file that was meant, or export the columns")
+        } else {
+            failure.remedy(format!("did you mean {}?", near.join(", ")))
+        }
+    }
+
     /// Lets the cells of an unnamed column be what they are, since it is used by its position.
     pub fn use_position(&mut self, position: usize) {
         self.unnamed.retain(|unnamed| *unnamed != position);

@@ -29,6 +29,9 @@ mod row;
 pub mod table;
 mod wire;
 
+pub(crate) use amount::is_exponent_notation;
+pub(crate) use moment::{is_plausible, rfc3339};
+
 /// The profiles that come with paysweep: name and text.
 pub const BUILT_IN: &[(&str, &str)] = &[("canonical", include_str!("profiles/canonical.toml"))];
 

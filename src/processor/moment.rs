@@ -66,7 +66,7 @@ pub(super) enum TimeError {
 const PLAUSIBLE: std::ops::Range<i64> = 946_684_800_000_000..4_102_444_800_000_000;
 
 /// Whether an instant lies in the years 2000 to 2099.
-pub(super) fn is_plausible(at: Instant) -> bool {
+pub(crate) fn is_plausible(at: Instant) -> bool {
     PLAUSIBLE.contains(&at.0)
 }
 
@@ -210,7 +210,7 @@ fn at_wall(wall: NaiveDateTime, zone: &Zone) -> Read {
 }
 
 /// RFC 3339. The form that almost every row has, whole seconds in UTC, is read without a library's detours.
-pub(super) fn rfc3339(text: &str) -> Option<Instant> {
+pub(crate) fn rfc3339(text: &str) -> Option<Instant> {
     whole_second_utc(text.as_bytes()).or_else(|| Instant::parse(text))
 }
 
