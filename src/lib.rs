@@ -2,6 +2,7 @@
 pub mod cli;
 pub mod command;
 pub mod exit;
+pub mod file;
 pub mod intents;
 pub mod model;
 pub mod money;

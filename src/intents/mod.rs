@@ -1,1 +1,7 @@
-//! intents (register to be completed)
+//! Intents from outside. I/O in; the store's own table is written elsewhere.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`csv`] | reading `intents.csv` |
+
+pub mod csv;
