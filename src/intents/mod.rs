@@ -1,1 +1,2 @@
 //! intents (register to be completed)
+pub mod merge;
