@@ -78,7 +78,8 @@ create table watermark_changes (
     primary key (source, change_no)
 ) strict, without rowid;
 
--- What the processor says happened.
+-- What the processor says happened. Keys and indexes begin with the column that tells rows apart: comparing is cheaper,
+-- and a row's key is also what its table could be distributed by.
 
 create table operations (
     source             text    not null,
@@ -107,14 +108,14 @@ create table operations (
     line               integer not null,
     version            integer not null,
     run_id             text    not null,       -- the run that wrote this version
-    primary key (source, operation_id, account)
+    primary key (operation_id, source, account)
 ) strict;
 
-create index operations_by_time on operations (source, occurred_at);
-create index operations_by_reference on operations (source, reference) where reference <> '';
-create index operations_by_parent on operations (source, parent_id) where parent_id <> '';
-create index operations_by_object on operations (source, object_id) where object_id <> '';
-create index operations_by_payout on operations (source, payout_id) where payout_id <> '';
+create index operations_by_time on operations (occurred_at, source);
+create index operations_by_reference on operations (reference, source) where reference <> '';
+create index operations_by_parent on operations (parent_id, source) where parent_id <> '';
+create index operations_by_object on operations (object_id, source) where object_id <> '';
+create index operations_by_payout on operations (payout_id, source) where payout_id <> '';
 create index operations_pending on operations (source) where status = 'pending';
 
 -- Content that gave way (fate = 'replaced') or was never taken (fate = 'rejected').
@@ -126,7 +127,7 @@ create table operation_versions (
     fate         text    not null,
     as_of        integer not null,
     content_json text    not null,
-    primary key (source, operation_id, account, run_id, fate)
+    primary key (operation_id, source, account, run_id, fate)
 ) strict;
 
 -- What our own software meant to happen.
@@ -154,14 +155,14 @@ create table intents (
     imported_processor_ref text    not null,
     superseded_by          text    not null,   -- empty = in force
     run_id                 text    not null,   -- the run that wrote this version
-    primary key (scope, intent_id)
+    primary key (intent_id, scope)
 ) strict;
 
-create index intents_by_time on intents (scope, created_at);
-create index intents_by_key on intents (scope, idempotency_key) where idempotency_key <> '';
-create index intents_by_processor_ref on intents (scope, processor_ref) where processor_ref <> '';
-create index intents_by_reference on intents (scope, reference) where reference <> '';
-create index intents_by_parent on intents (scope, parent_intent_id) where parent_intent_id <> '';
+create index intents_by_time on intents (created_at, scope);
+create index intents_by_key on intents (idempotency_key, scope) where idempotency_key <> '';
+create index intents_by_processor_ref on intents (processor_ref, scope) where processor_ref <> '';
+create index intents_by_reference on intents (reference, scope) where reference <> '';
+create index intents_by_parent on intents (parent_intent_id, scope) where parent_intent_id <> '';
 create index intents_open on intents (scope) where status in ('created', 'pending');
 
 create table intent_versions (
@@ -172,7 +173,7 @@ create table intent_versions (
     as_of        integer not null,
     cause        text    not null,             -- import, repair, superseded
     content_json text    not null,
-    primary key (scope, intent_id, version, cause)
+    primary key (intent_id, scope, version, cause)
 ) strict;
 
 -- What belongs together, what does not, and what was done about it.
@@ -186,7 +187,7 @@ create table matches (
     rule         text    not null,
     is_principal integer not null,
     run_id       text    not null,
-    primary key (source, operation_id, account)
+    primary key (operation_id, source, account)
 ) strict, without rowid;
 
 -- Two operations cannot both be the one that satisfies an intent.
@@ -258,7 +259,7 @@ create table repairs (
 ) strict;
 
 create index repairs_by_break on repairs (break_id);
-create index repairs_by_intent on repairs (scope, intent_id);
+create index repairs_by_intent on repairs (intent_id, scope);
 create index repairs_by_run on repairs (run_id);
 
 create table repair_events (

@@ -7,7 +7,7 @@ use sqlx::SqliteConnection;
 use super::bulk::{Bulk, KEYS_MAX, Values, list};
 use super::failure::Doing;
 use super::operations::found;
-use super::packed::{self, Packed};
+use super::packed::{self, Packed, row_numbers};
 use crate::exit::Failure;
 use crate::model::intent::{Intent, IntentKind, IntentStatus};
 use crate::model::stored::StoredIntents;
@@ -40,31 +40,34 @@ const LISTED_INTENTS: Packed = Packed {
         columns!(),
         ") as packed ",
         listed!(),
-        " order by listed.key)"
+        ")"
     ),
     plain: concat!(
         "select (select json_group_array(cast(value as text)) from json_each(json_array(",
         columns!(),
         "))) ",
-        listed!(),
-        " order by listed.key"
+        listed!()
     ),
     columns: 20,
 };
 
-const ALL_OF_A_SCOPE: &str = "select rowid from intents where scope = ?1 and superseded_by = ''";
+const ALL_OF_A_SCOPE: &str =
+    row_numbers!("select rowid as number from intents where scope = ?1 and superseded_by = ''");
 
-const RECENT_OR_OPEN: &str = "\
-    select rowid from intents where scope = ?1 and created_at >= ?2 and superseded_by = '' \
+const RECENT_OR_OPEN: &str = row_numbers!(
+    "\
+    select rowid as number from intents where scope = ?1 and created_at >= ?2 and superseded_by = '' \
     union all \
     select rowid from intents where scope = ?1 and status in ('created', 'pending') \
     and created_at < ?2 and superseded_by = '' \
     union all \
     select i.rowid from breaks as b join intents as i on i.scope = ?1 and i.intent_id = b.intent_id \
-    where b.resolved_run = '' and b.intent_id <> '' and i.created_at < ?2 and i.superseded_by = ''";
+    where b.resolved_run = '' and b.intent_id <> '' and i.created_at < ?2 and i.superseded_by = ''"
+);
 
-const KNOWN_BY_A_KEY: &str = "\
-    select rowid from intents where scope = ?1 and superseded_by = '' \
+const KNOWN_BY_A_KEY: &str = row_numbers!(
+    "\
+    select rowid as number from intents where scope = ?1 and superseded_by = '' \
     and intent_id in (select value from json_each(?2)) \
     union all \
     select rowid from intents where scope = ?1 and idempotency_key <> '' and superseded_by = '' \
@@ -77,15 +80,18 @@ const KNOWN_BY_A_KEY: &str = "\
     and processor_ref in (select value from json_each(?2)) \
     union all \
     select rowid from intents where scope = ?1 and parent_intent_id <> '' and superseded_by = '' \
-    and parent_intent_id in (select value from json_each(?2))";
+    and parent_intent_id in (select value from json_each(?2))"
+);
 
-const KNOWN_BY_ID: &str = "\
-    select rowid from intents where scope = ?1 and superseded_by = '' \
-    and intent_id in (select value from json_each(?2))";
+const KNOWN_BY_ID: &str = row_numbers!(
+    "\
+    select rowid as number from intents where scope = ?1 and superseded_by = '' \
+    and intent_id in (select value from json_each(?2))"
+);
 
 macro_rules! written_columns {
     () => {
-        "insert into intents (scope, intent_id, idempotency_key, kind, amount_minor, currency, \
+        "insert or fail into intents (scope, intent_id, idempotency_key, kind, amount_minor, currency, \
          status, created_at, processor_ref, attempt, parent_intent_id, reference, source, \
          first_attempt_at, written_amount, invalid, is_recorded, version, imported_status, \
          imported_processor_ref, superseded_by, run_id)"
@@ -166,18 +172,19 @@ pub(super) async fn load(
     selection: IntentSelection<'_>,
 ) -> Result<StoredIntents, Failure> {
     let doing = "reading intents";
-    let rows: Vec<i64> = match selection {
-        IntentSelection::All => sqlx::query_scalar(ALL_OF_A_SCOPE)
-            .bind(scope)
-            .fetch_all(&mut *connection)
-            .await
-            .doing(doing)?,
-        IntentSelection::Since(from) => sqlx::query_scalar(RECENT_OR_OPEN)
-            .bind(scope)
-            .bind(from.0)
-            .fetch_all(&mut *connection)
-            .await
-            .doing(doing)?,
+    let rows = match selection {
+        IntentSelection::All => {
+            packed::numbers_of(
+                connection,
+                sqlx::query_scalar(ALL_OF_A_SCOPE).bind(scope),
+                doing,
+            )
+            .await?
+        }
+        IntentSelection::Since(from) => {
+            let question = sqlx::query_scalar(RECENT_OR_OPEN).bind(scope).bind(from.0);
+            packed::numbers_of(connection, question, doing).await?
+        }
         IntentSelection::Keys(keys) => {
             found(connection, KNOWN_BY_A_KEY, scope, keys, doing).await?
         }

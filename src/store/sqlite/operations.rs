@@ -6,7 +6,7 @@ use sqlx::SqliteConnection;
 
 use super::bulk::{Bulk, KEYS_MAX, Values, list};
 use super::failure::Doing;
-use super::packed::{self, Packed};
+use super::packed::{self, Packed, row_numbers};
 use crate::exit::Failure;
 use crate::model::operation::{IdKind, Operation, OperationKind, OperationStatus};
 use crate::model::stored::StoredOperations;
@@ -41,32 +41,35 @@ const LISTED_OPERATIONS: Packed = Packed {
         columns!(),
         ") as packed ",
         listed!(),
-        " order by listed.key)"
+        ")"
     ),
     plain: concat!(
         "select (select json_group_array(cast(value as text)) from json_each(json_array(",
         columns!(),
         "))) ",
-        listed!(),
-        " order by listed.key"
+        listed!()
     ),
     columns: 24,
 };
 
-const ALL_OF_A_SOURCE: &str = "select rowid from operations where source = ?1";
+const ALL_OF_A_SOURCE: &str =
+    row_numbers!("select rowid as number from operations where source = ?1");
 
-const RECENT_OR_UNDECIDED: &str = "\
-    select rowid from operations where source = ?1 and occurred_at >= ?2 \
+const RECENT_OR_UNDECIDED: &str = row_numbers!(
+    "\
+    select rowid as number from operations where source = ?1 and occurred_at >= ?2 \
     union all \
     select rowid from operations where source = ?1 and status = 'pending' and occurred_at < ?2 \
     union all \
     select o.rowid from breaks as b \
     join operations as o on o.source = b.source and o.operation_id = b.operation_id \
     and o.account = b.account \
-    where b.source = ?1 and b.resolved_run = '' and b.operation_id <> '' and o.occurred_at < ?2";
+    where b.source = ?1 and b.resolved_run = '' and b.operation_id <> '' and o.occurred_at < ?2"
+);
 
-const KNOWN_BY_A_KEY: &str = "\
-    select rowid from operations where source = ?1 \
+const KNOWN_BY_A_KEY: &str = row_numbers!(
+    "\
+    select rowid as number from operations where source = ?1 \
     and operation_id in (select value from json_each(?2)) \
     union all \
     select rowid from operations where source = ?1 and reference <> '' \
@@ -86,18 +89,21 @@ const KNOWN_BY_A_KEY: &str = "\
     select o.rowid from operations as o join matches as m on m.source = o.source \
     and m.operation_id = o.operation_id and m.account = o.account \
     where m.source = ?1 and m.intent_id in (select value from json_each(?2)) \
-    and m.is_principal = 0";
+    and m.is_principal = 0"
+);
 
-const PARTS_OF_PAYOUTS: &str = "\
-    select rowid from operations where source = ?1 and payout_id <> '' \
+const PARTS_OF_PAYOUTS: &str = row_numbers!(
+    "\
+    select rowid as number from operations where source = ?1 and payout_id <> '' \
     and payout_id in (select value from json_each(?2)) \
     union all \
     select rowid from operations where source = ?1 \
-    and operation_id in (select value from json_each(?2))";
+    and operation_id in (select value from json_each(?2))"
+);
 
 macro_rules! written_columns {
     () => {
-        "insert into operations (source, operation_id, account, id_kind, kind, status, is_final, \
+        "insert or fail into operations (source, operation_id, account, id_kind, kind, status, is_final, \
          amount_minor, currency, fee_minor, net_minor, settle_currency, occurred_at, reference, \
          parent_id, object_id, payout_id, description, refund_total_minor, refunded_at, \
          ignore_reason, invalid, file, line, version, run_id)"
@@ -146,7 +152,7 @@ const KEEP_WHAT_IS_NOT_TAKEN: &str = "\
     on conflict do nothing";
 
 const ADD_LINKS: Bulk = Bulk {
-    head: "insert into matches (source, operation_id, account, scope, intent_id, rule, \
+    head: "insert or fail into matches (source, operation_id, account, scope, intent_id, rule, \
            is_principal, run_id)",
     columns: 8,
     tail: "on conflict do nothing",
@@ -162,18 +168,21 @@ pub(super) async fn load(
     selection: OperationSelection<'_>,
 ) -> Result<StoredOperations, Failure> {
     let doing = "reading operations";
-    let rows: Vec<i64> = match selection {
-        OperationSelection::All => sqlx::query_scalar(ALL_OF_A_SOURCE)
-            .bind(source)
-            .fetch_all(&mut *connection)
-            .await
-            .doing(doing)?,
-        OperationSelection::Since(from) => sqlx::query_scalar(RECENT_OR_UNDECIDED)
-            .bind(source)
-            .bind(from.0)
-            .fetch_all(&mut *connection)
-            .await
-            .doing(doing)?,
+    let rows = match selection {
+        OperationSelection::All => {
+            packed::numbers_of(
+                connection,
+                sqlx::query_scalar(ALL_OF_A_SOURCE).bind(source),
+                doing,
+            )
+            .await?
+        }
+        OperationSelection::Since(from) => {
+            let question = sqlx::query_scalar(RECENT_OR_UNDECIDED)
+                .bind(source)
+                .bind(from.0);
+            packed::numbers_of(connection, question, doing).await?
+        }
         OperationSelection::Keys(keys) => {
             found(connection, KNOWN_BY_A_KEY, source, keys, doing).await?
         }
@@ -200,13 +209,10 @@ pub(super) async fn found(
 ) -> Result<Vec<i64>, Failure> {
     let mut rows = Vec::new();
     for chunk in keys.chunks(KEYS_MAX) {
-        let some: Vec<i64> = sqlx::query_scalar(question)
+        let question = sqlx::query_scalar(question)
             .bind(source_or_scope)
-            .bind(list(chunk))
-            .fetch_all(&mut *connection)
-            .await
-            .doing(doing)?;
-        rows.extend(some);
+            .bind(list(chunk));
+        rows.extend(packed::numbers_of(connection, question, doing).await?);
     }
     Ok(rows)
 }
@@ -343,7 +349,8 @@ pub(super) async fn link(
     let doing = "writing matches";
     let (source_text, scope, run): (Arc<str>, Arc<str>, Arc<str>) =
         (source.into(), commit.scope.into(), commit.run_id.into());
-    let links = commit.links;
+    // In the order of the key, so that the table grows at its end.
+    let links = in_key_order(commit);
     let written = ADD_LINKS
         .write(connection, doing, links.len(), |at, values| {
             let Link {
@@ -367,7 +374,7 @@ pub(super) async fn link(
     if usize::try_from(written) == Ok(links.len()) {
         return Ok(());
     }
-    for wanted in links {
+    for wanted in &links {
         let row = commit.operations.get(wanted.operation);
         let stored: Option<String> = sqlx::query_scalar(WHOSE_INTENT)
             .bind(source)
@@ -384,6 +391,13 @@ pub(super) async fn link(
         }
     }
     Ok(())
+}
+
+fn in_key_order<'a>(commit: &Commit<'a>) -> Vec<Link<'a>> {
+    let operations = commit.operations;
+    let mut links = commit.links.to_vec();
+    links.sort_unstable_by_key(|link| operations.text.get(operations.operation_id[link.operation]));
+    links
 }
 
 /// What the rows of a commit share.

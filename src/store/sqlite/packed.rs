@@ -6,7 +6,9 @@
 //! Fields are joined by the ASCII unit separator and rows by the record separator. Where a text contains one of them,
 //! the count of separators gives it away, and those rows are read again as JSON, one by one.
 
-use sqlx::SqliteConnection;
+use sqlx::query::QueryScalar;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Sqlite, SqliteConnection};
 
 use super::bulk::numbers;
 use super::failure::{Doing, unreadable};
@@ -28,7 +30,28 @@ pub(super) struct Packed {
     pub(super) columns: usize,
 }
 
-/// Hands every row of the list to `take`, in the order of the list.
+/// A question for row numbers, `select rowid as number …`, that is answered with all of them as one text.
+macro_rules! row_numbers {
+    ($question:literal) => {
+        concat!("select group_concat(number) from (", $question, ")")
+    };
+}
+pub(super) use row_numbers;
+
+/// The answer to such a question.
+pub(super) async fn numbers_of(
+    connection: &mut SqliteConnection,
+    question: QueryScalar<'_, Sqlite, Option<String>, SqliteArguments>,
+    doing: &str,
+) -> Result<Vec<i64>, Failure> {
+    let text = question.fetch_one(connection).await.doing(doing)?;
+    let text = text.unwrap_or_default();
+    text.split_terminator(',')
+        .map(|number| int("row number", number))
+        .collect()
+}
+
+/// Hands every row of the list to `take`, in the order of the list: it drives the join.
 pub(super) async fn read(
     connection: &mut SqliteConnection,
     statement: &Packed,
@@ -36,36 +59,63 @@ pub(super) async fn read(
     rows: &[i64],
     mut take: impl FnMut(&[&str]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    for chunk in rows.chunks(ROWS_PER_TEXT) {
-        let list = numbers(chunk);
-        let (count, text): (i64, Option<String>) = sqlx::query_as(statement.packed)
-            .bind(&list)
-            .fetch_one(&mut *connection)
-            .await
-            .doing(doing)?;
-        let text = text.unwrap_or_default();
-        if is_unmistakable(&text, count, statement.columns) {
-            if count > 0 {
-                let mut fields = Vec::with_capacity(statement.columns);
-                for row in text.split(ROW) {
-                    fields.clear();
-                    fields.extend(row.split(FIELD));
-                    take(&fields)?;
-                }
-            }
-            continue;
+    let mut answer: (i64, Option<String>) = (0, None);
+    let mut answered: &[i64] = &[];
+    for chunk in rows.chunks(ROWS_PER_TEXT).chain([[].as_slice()]) {
+        let ask = sqlx::query_as(statement.packed)
+            .bind(numbers(chunk))
+            .fetch_one(&mut *connection);
+        // The last answer is taken apart while the engine's thread makes the next one.
+        let (next, is_taken) = tokio::join!(ask, async {
+            take_packed(&answer, statement.columns, &mut take)
+        });
+        if !is_taken? {
+            take_plain(connection, statement, doing, answered, &mut take).await?;
         }
-        let plain: Vec<String> = sqlx::query_scalar(statement.plain)
-            .bind(&list)
-            .fetch_all(&mut *connection)
-            .await
-            .doing(doing)?;
-        for row in plain {
-            let fields: Vec<String> =
-                serde_json::from_str(&row).map_err(|_| unreadable("row", &row))?;
-            let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        answer = next.doing(doing)?;
+        answered = chunk;
+    }
+    Ok(())
+}
+
+/// Takes an answer apart; `false`, and nothing is taken, when a text in it contains a separator.
+fn take_packed(
+    (count, text): &(i64, Option<String>),
+    columns: usize,
+    take: &mut impl FnMut(&[&str]) -> Result<(), Failure>,
+) -> Result<bool, Failure> {
+    let text = text.as_deref().unwrap_or_default();
+    if !is_unmistakable(text, *count, columns) {
+        return Ok(false);
+    }
+    if *count > 0 {
+        let mut fields = Vec::with_capacity(columns);
+        for row in text.split(ROW) {
+            fields.clear();
+            fields.extend(row.split(FIELD));
             take(&fields)?;
         }
+    }
+    Ok(true)
+}
+
+async fn take_plain(
+    connection: &mut SqliteConnection,
+    statement: &Packed,
+    doing: &str,
+    rows: &[i64],
+    take: &mut impl FnMut(&[&str]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let plain: Vec<String> = sqlx::query_scalar(statement.plain)
+        .bind(numbers(rows))
+        .fetch_all(connection)
+        .await
+        .doing(doing)?;
+    for row in plain {
+        let fields: Vec<String> =
+            serde_json::from_str(&row).map_err(|_| unreadable("row", &row))?;
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        take(&fields)?;
     }
     Ok(())
 }
