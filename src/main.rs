@@ -27,7 +27,9 @@ fn main() -> ExitCode {
     match execute(&cli) {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
-            let exit = error.downcast_ref::<Failure>().map_or(Exit::Internal, |failure| failure.exit);
+            let exit = error
+                .downcast_ref::<Failure>()
+                .map_or(Exit::Internal, |failure| failure.exit);
             let _ = writeln!(std::io::stderr(), "error: {error:#}");
             ExitCode::from(exit.code())
         }
@@ -35,7 +37,9 @@ fn main() -> ExitCode {
 }
 
 fn execute(cli: &Cli) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let env = |name: &str| std::env::var(name).ok();
     let clock = || Instant::from_utc(chrono::Utc::now());
     let (mut stdout, mut stderr) = (std::io::stdout().lock(), std::io::stderr());
@@ -48,8 +52,10 @@ fn execute(cli: &Cli) -> anyhow::Result<Exit> {
         stderr: &mut stderr,
     };
     runtime.block_on(async {
-        let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        let mut interrupt =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
+        let mut terminate =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
         // Dropping the command rolls its open transaction back.
         tokio::select! {
             done = command::execute(cli, &mut world) => Ok(done?),
@@ -73,8 +79,13 @@ fn logs(cli: &Cli) {
         _ => "paysweep=trace,info",
     };
     let wanted = std::env::var("PAYSWEEP_LOG").or_else(|_| std::env::var("RUST_LOG"));
-    let filter = wanted.ok().and_then(|text| EnvFilter::try_new(text).ok()).unwrap_or_else(|| EnvFilter::new(level));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let filter = wanted
+        .ok()
+        .and_then(|text| EnvFilter::try_new(text).ok())
+        .unwrap_or_else(|| EnvFilter::new(level));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     match cli.common.log_format {
         LogFormat::Json => builder.json().init(),
         LogFormat::Text => builder.with_ansi(false).init(),

@@ -15,29 +15,51 @@ use crate::time::{Instant, parse_point};
 use super::World;
 
 /// `paysweep breaks …`.
-pub async fn execute(command: &BreaksCommand, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+pub async fn execute(
+    command: &BreaksCommand,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
-    let now = crate::settings::window::as_of(common.as_of.as_deref(), &settings.timezone, (world.clock)())?;
+    let now = crate::settings::window::as_of(
+        common.as_of.as_deref(),
+        &settings.timezone,
+        (world.clock)(),
+    )?;
     match command {
         BreaksCommand::List { state, class } => {
             let mut store = super::store_to_read(&settings).await?;
-            let states: Vec<BreakState> =
-                state.map_or(vec![BreakState::Open, BreakState::Acknowledged], |state| vec![state]);
+            let states: Vec<BreakState> = state
+                .map_or(vec![BreakState::Open, BreakState::Acknowledged], |state| {
+                    vec![state]
+                });
             let mut names = super::source_names(&settings, common)?;
             if common.sources.is_empty() {
                 names.push(settings.intents.name.clone());
             }
             let sources: Vec<&str> = names.iter().map(String::as_str).collect();
-            let filter =
-                BreakFilter { sources: &sources, states: &states, class: *class, id_prefix: "", as_of: now };
+            let filter = BreakFilter {
+                sources: &sources,
+                states: &states,
+                class: *class,
+                id_prefix: "",
+                as_of: now,
+            };
             let mut found = store.breaks(&filter).await?;
             if let Some(severity) = common.min_severity {
                 found.retain(|item| item.class.severity() >= severity);
             }
-            found.sort_by_key(|item| (std::cmp::Reverse(item.class.severity()), item.class, item.id.clone()));
+            found.sort_by_key(|item| {
+                (
+                    std::cmp::Reverse(item.class.severity()),
+                    item.class,
+                    item.id.clone(),
+                )
+            });
             match common.format() {
                 Format::Json => {
-                    let lines: Vec<Value> = found.iter().map(|item| break_json(item, now)).collect();
+                    let lines: Vec<Value> =
+                        found.iter().map(|item| break_json(item, now)).collect();
                     world.say(&pretty(&json!({ "breaks": lines })))?;
                 }
                 Format::Table => world.say(&list(&found, now, common.limit))?,
@@ -58,21 +80,54 @@ pub async fn execute(command: &BreaksCommand, common: &CommonArgs, world: &mut W
                     .state("nothing was written")
             })?;
             if until <= now {
-                return Err(Failure::rejected(format!("--until {until} has passed already")).state("nothing was written"));
+                return Err(
+                    Failure::rejected(format!("--until {until} has passed already"))
+                        .state("nothing was written"),
+                );
             }
             let mut store = super::store(&settings).await?;
             let by = super::person(world);
             for id in ids {
-                let item = store.acknowledge(id, until, &Note { reason, by: &by, at: now }).await?;
-                world.say(&format!("{} {}: acknowledged until {until}\n", item.id, item.class))?;
+                let item = store
+                    .acknowledge(
+                        id,
+                        until,
+                        &Note {
+                            reason,
+                            by: &by,
+                            at: now,
+                        },
+                    )
+                    .await?;
+                world.say(&format!(
+                    "{} {}: acknowledged until {until}\n",
+                    item.id, item.class
+                ))?;
             }
         }
-        BreaksCommand::Close { ids, close_as, reason } => {
+        BreaksCommand::Close {
+            ids,
+            close_as,
+            reason,
+        } => {
             let mut store = super::store(&settings).await?;
             let by = super::person(world);
             for id in ids {
-                let item = store.close(id, *close_as, &Note { reason, by: &by, at: now }).await?;
-                world.say(&format!("{} {}: closed as {close_as}\n", item.id, item.class))?;
+                let item = store
+                    .close(
+                        id,
+                        *close_as,
+                        &Note {
+                            reason,
+                            by: &by,
+                            at: now,
+                        },
+                    )
+                    .await?;
+                world.say(&format!(
+                    "{} {}: closed as {close_as}\n",
+                    item.id, item.class
+                ))?;
             }
         }
     }
@@ -92,11 +147,19 @@ fn list(found: &[Break], now: Instant, limit: usize) -> String {
             item.class,
             item.state,
             clean(&item.intent_id),
-            if item.intent_id.is_empty() || item.operation_id.is_empty() { "" } else { " ← " },
+            if item.intent_id.is_empty() || item.operation_id.is_empty() {
+                ""
+            } else {
+                " ← "
+            },
             clean(&item.operation_id),
             figures(item),
         ));
-        text.push_str(&format!("              {}; open for {}\n", clean(&item.why), age(now.seconds_since(item.first_seen_at).max(0))));
+        text.push_str(&format!(
+            "              {}; open for {}\n",
+            clean(&item.why),
+            age(now.seconds_since(item.first_seen_at).max(0))
+        ));
     }
     if found.len() > limit {
         text.push_str(&format!("and {} more (--limit)\n", found.len() - limit));
@@ -142,11 +205,28 @@ fn detail_text(detail: &BreakDetail, now: Instant) -> String {
 }
 
 pub(crate) fn event_line(event: &Event) -> String {
-    let who = if event.by.is_empty() { "paysweep" } else { &event.by };
-    let how = event.closed_as.map_or_else(String::new, |how: CloseAs| format!(" as {how}"));
-    let until = event.until.map_or_else(String::new, |until| format!(" until {until}"));
-    let note = if event.note.is_empty() { String::new() } else { format!(": {}", clean(&event.note)) };
-    format!("  {}  {}{how}{until} by {}{note}\n", event.at, event.what, clean(who))
+    let who = if event.by.is_empty() {
+        "paysweep"
+    } else {
+        &event.by
+    };
+    let how = event
+        .closed_as
+        .map_or_else(String::new, |how: CloseAs| format!(" as {how}"));
+    let until = event
+        .until
+        .map_or_else(String::new, |until| format!(" until {until}"));
+    let note = if event.note.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", clean(&event.note))
+    };
+    format!(
+        "  {}  {}{how}{until} by {}{note}\n",
+        event.at,
+        event.what,
+        clean(who)
+    )
 }
 
 fn or_none(text: &str) -> &str {
@@ -160,7 +240,11 @@ pub(crate) fn money_json(money: Option<Money>) -> Value {
 }
 
 fn text_json(text: &str) -> Value {
-    if text.is_empty() { Value::Null } else { Value::from(text) }
+    if text.is_empty() {
+        Value::Null
+    } else {
+        Value::from(text)
+    }
 }
 
 fn break_json(item: &Break, now: Instant) -> Value {
@@ -185,7 +269,10 @@ fn break_json(item: &Break, now: Instant) -> Value {
 fn detail_json(detail: &BreakDetail, now: Instant) -> Value {
     let mut value = break_json(&detail.item, now);
     if let Value::Object(fields) = &mut value {
-        fields.insert("events".to_owned(), Value::Array(detail.events.iter().map(event_json).collect()));
+        fields.insert(
+            "events".to_owned(),
+            Value::Array(detail.events.iter().map(event_json).collect()),
+        );
         fields.insert("repairs".to_owned(), json!(detail.repairs));
     }
     value

@@ -21,20 +21,40 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
     let settings = super::settings(common, world)?;
     let now = (world.clock)();
     let mut rows = vec![
-        ok("configuration", format!("{} (sha-256 {})", settings.path.display(), &settings.digest[..12])),
+        ok(
+            "configuration",
+            format!(
+                "{} (sha-256 {})",
+                settings.path.display(),
+                &settings.digest[..12]
+            ),
+        ),
         ok("timezone", settings.timezone.name().to_owned()),
-        ok("clock", format!("{now}; instants and windows are exact, the host's zone is not used")),
+        ok(
+            "clock",
+            format!("{now}; instants and windows are exact, the host's zone is not used"),
+        ),
         store_row(&settings).await,
     ];
     for name in super::source_names(&settings, common)? {
         source_rows(settings.source(&name)?, now, &mut rows);
     }
     rows.push(intents_row(&settings));
-    rows.push(ok("guards", format!("at most {} repairs in a run", settings.guards.max_repairs)));
+    rows.push(ok(
+        "guards",
+        format!("at most {} repairs in a run", settings.guards.max_repairs),
+    ));
     let exit = rows.iter().map(|row| row.exit).fold(Exit::Ok, Exit::worst);
     let text: String = rows
         .iter()
-        .map(|row| format!("{:<5} {:<22} {}\n", if row.exit == Exit::Ok { "ok" } else { "FAIL" }, row.name, row.detail))
+        .map(|row| {
+            format!(
+                "{:<5} {:<22} {}\n",
+                if row.exit == Exit::Ok { "ok" } else { "FAIL" },
+                row.name,
+                row.detail
+            )
+        })
         .collect();
     if !(common.quiet && exit == Exit::Ok) {
         world.say(&text)?;
@@ -43,7 +63,11 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
 }
 
 fn ok(name: &str, detail: String) -> Row {
-    Row { name: name.to_owned(), exit: Exit::Ok, detail }
+    Row {
+        name: name.to_owned(),
+        exit: Exit::Ok,
+        detail,
+    }
 }
 
 fn failed(name: &str, failure: &Failure) -> Row {
@@ -54,19 +78,32 @@ fn failed(name: &str, failure: &Failure) -> Row {
             detail.push_str(more);
         }
     }
-    Row { name: name.to_owned(), exit: failure.exit, detail }
+    Row {
+        name: name.to_owned(),
+        exit: failure.exit,
+        detail,
+    }
 }
 
 async fn store_row(settings: &Settings) -> Row {
     let StoreUrl::Sqlite(path) = &settings.store;
     let opened = async {
         let Some(mut store) = SqliteStore::open_existing(path).await? else {
-            return Ok(format!("{} does not exist yet; the first run creates it", path.display()));
+            return Ok(format!(
+                "{} does not exist yet; the first run creates it",
+                path.display()
+            ));
         };
         store.check_whole().await?;
         let runs = store.runs(1).await?;
-        let last = runs.first().map_or_else(|| "no runs yet".to_owned(), |row| format!("last run as of {}", row.as_of));
-        Ok(format!("{}: whole, of this version; {last}", path.display()))
+        let last = runs.first().map_or_else(
+            || "no runs yet".to_owned(),
+            |row| format!("last run as of {}", row.as_of),
+        );
+        Ok(format!(
+            "{}: whole, of this version; {last}",
+            path.display()
+        ))
     };
     match opened.await {
         Ok(detail) => ok("store", detail),
@@ -81,24 +118,34 @@ fn source_rows(source: &SourceSettings, now: Instant, rows: &mut Vec<Row>) {
         Err(failure) => return rows.push(failed(&name, &failure)),
     };
     let spans = source.spans(run::profile_spans(&profile));
-    let needed = Span(profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0);
+    let needed =
+        Span(profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0);
     let reach = Span(spans.lag.0 + spans.lookback.0);
     let arithmetic = format!(
         "lag {} + lookback {} = {reach} ≥ delay + granularity + clock error = {needed}",
         spans.lag, spans.lookback
     );
     if reach < needed {
-        let failure = Failure::rejected(format!("{arithmetic} does not hold")).remedy("raise lookback");
+        let failure =
+            Failure::rejected(format!("{arithmetic} does not hold")).remedy("raise lookback");
         rows.push(failed(&format!("{name} watermark"), &failure));
     } else {
         rows.push(ok(&format!("{name} watermark"), arithmetic));
     }
-    let patterns: Vec<String> = source.files.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let patterns: Vec<String> = source
+        .files
+        .iter()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
     match files::read(&profile, &source.read, std::path::Path::new(""), &patterns) {
         Ok(feed) => {
             let reached = run::complete_through(source.complete_through, now, &feed)
                 .map_or_else(|| "nothing".to_owned(), |at| at.to_string());
-            let verified = if feed.is_verified { "verified" } else { "unverified" };
+            let verified = if feed.is_verified {
+                "verified"
+            } else {
+                "unverified"
+            };
             let detail = format!(
                 "{} files, {} rows by profile {}, {} of them unusable; complete through {reached} ({verified})",
                 feed.files.len(),
@@ -115,7 +162,16 @@ fn source_rows(source: &SourceSettings, now: Instant, rows: &mut Vec<Row>) {
 fn intents_row(settings: &Settings) -> Row {
     match (settings.intents.kind, run::read_intents(settings)) {
         (_, Err(failure)) => failed("intents", &failure),
-        (IntentsKind::Csv, Ok(rows)) => ok("intents", format!("{} rows, imported by each run", rows.map_or(0, |rows| rows.len()))),
-        (IntentsKind::Store, Ok(_)) => ok("intents", "the store's own table; load it with `paysweep intents import`".to_owned()),
+        (IntentsKind::Csv, Ok(rows)) => ok(
+            "intents",
+            format!(
+                "{} rows, imported by each run",
+                rows.map_or(0, |rows| rows.len())
+            ),
+        ),
+        (IntentsKind::Store, Ok(_)) => ok(
+            "intents",
+            "the store's own table; load it with `paysweep intents import`".to_owned(),
+        ),
     }
 }

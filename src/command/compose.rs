@@ -12,8 +12,9 @@ use crate::money::{Currency, Money, format_minor};
 use crate::reconcile::rules::{Frame, Rules};
 use crate::reconcile::{self, Finding, Outcome};
 use crate::report::{
-    Accounting, BreakLine, Carried, Check, CheckStatus, FileLine, IgnoredLine, Include, MatchLine, OutcomeName,
-    PendingLine, Reason, ResolvedLine, RunInfo, RunReport, SourceReport, Summary, Warning,
+    Accounting, BreakLine, Carried, Check, CheckStatus, FileLine, IgnoredLine, Include, MatchLine,
+    OutcomeName, PendingLine, Reason, ResolvedLine, RunInfo, RunReport, SourceReport, Summary,
+    Warning,
 };
 use crate::settings::window::WindowChoice;
 use crate::settings::{FailOn, Settings, SourceSettings};
@@ -38,7 +39,10 @@ pub struct Slice {
 
 impl Slice {
     /// A source of `run`.
-    #[allow(clippy::too_many_arguments, reason = "a slice is what all of these came to")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "a slice is what all of these came to"
+    )]
     pub fn new(
         source: &SourceSettings,
         _rules: &Rules,
@@ -65,7 +69,13 @@ impl Slice {
     }
 
     /// A comparison without a memory.
-    pub fn without_memory(name: &str, frame: Frame, feed: Feed, gathered: Gathered, outcome: Outcome) -> Slice {
+    pub fn without_memory(
+        name: &str,
+        frame: Frame,
+        feed: Feed,
+        gathered: Gathered,
+        outcome: Outcome,
+    ) -> Slice {
         Slice {
             name: name.to_owned(),
             has_memory: false,
@@ -111,9 +121,21 @@ impl Told {
     /// Intents that the sources so far answer.
     pub fn linked(&self) -> HashSet<String> {
         let rows = self.slices.iter().flat_map(|slice| {
-            slice.outcome.links.iter().map(|link| slice.gathered.merged.intents.get(link.intent).intent_id.to_owned())
+            slice.outcome.links.iter().map(|link| {
+                slice
+                    .gathered
+                    .merged
+                    .intents
+                    .get(link.intent)
+                    .intent_id
+                    .to_owned()
+            })
         });
-        if self.slices.is_empty() { HashSet::new() } else { rows.collect() }
+        if self.slices.is_empty() {
+            HashSet::new()
+        } else {
+            rows.collect()
+        }
     }
 
     /// How far a source of this run is covered: `None` = it has not been read in this run.
@@ -121,7 +143,10 @@ impl Told {
         if self.failed_sources.iter().any(|name| name == source) {
             return Some(None);
         }
-        self.slices.iter().find(|slice| slice.name == source).map(|slice| slice.frame.covered)
+        self.slices
+            .iter()
+            .find(|slice| slice.name == source)
+            .map(|slice| slice.frame.covered)
     }
 }
 
@@ -149,16 +174,27 @@ pub struct RunFacts<'a> {
 
 /// Composes the report of a run from what was judged.
 pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunReport {
-    let findings: Vec<&Finding> = told.slices.iter().flat_map(|slice| &slice.outcome.findings).collect();
+    let findings: Vec<&Finding> = told
+        .slices
+        .iter()
+        .flat_map(|slice| &slice.outcome.findings)
+        .collect();
     let line = |item: &Break, is_new: bool, also: &[String]| BreakLine {
         item: item.clone(),
         is_new,
         age_seconds: facts.as_of.seconds_since(item.first_seen_at).max(0),
         also_operations: also.to_vec(),
     };
-    let mut breaks: Vec<BreakLine> =
-        findings.iter().map(|finding| line(&finding.found, finding.is_new, &finding.also)).collect();
-    breaks.extend(told.slices.iter().flat_map(|slice| &slice.conflict_breaks).map(|item| line(item, true, &[])));
+    let mut breaks: Vec<BreakLine> = findings
+        .iter()
+        .map(|finding| line(&finding.found, finding.is_new, &finding.also))
+        .collect();
+    breaks.extend(
+        told.slices
+            .iter()
+            .flat_map(|slice| &slice.conflict_breaks)
+            .map(|item| line(item, true, &[])),
+    );
     let carried = Carried {
         runs: told.carried.runs.clone(),
         breaks: told
@@ -172,7 +208,10 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
     };
     let outcome = verdict(&breaks, &carried.breaks, told, facts, common);
     let accounting = accounting(&told.slices);
-    let window = told.slices.first().map_or_else(|| window_of(facts), |slice| slice.frame.window);
+    let window = told
+        .slices
+        .first()
+        .map_or_else(|| window_of(facts), |slice| slice.frame.window);
     RunReport {
         run: RunInfo {
             id: facts.run_id.to_owned(),
@@ -182,8 +221,12 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
             started_at: facts.started_at,
             finished_at: facts.finished_at,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            config_path: facts.settings.map_or_else(String::new, |settings| settings.path.display().to_string()),
-            config_digest: facts.settings.map_or_else(String::new, |settings| settings.digest.clone()),
+            config_path: facts
+                .settings
+                .map_or_else(String::new, |settings| settings.path.display().to_string()),
+            config_digest: facts
+                .settings
+                .map_or_else(String::new, |settings| settings.digest.clone()),
         },
         window,
         zone: facts.zone.clone(),
@@ -193,21 +236,35 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
         summary: summary(&told.slices, &accounting),
         accounting,
         breaks,
-        repairs: told.slices.iter().flat_map(|slice| slice.outcome.repairs.iter().cloned()).collect(),
+        repairs: told
+            .slices
+            .iter()
+            .flat_map(|slice| slice.outcome.repairs.iter().cloned())
+            .collect(),
         carried,
         resolved: told.slices.iter().flat_map(resolved).collect(),
         checks: checks(told, facts),
         warnings: warnings(told),
-        matches: common.includes(Include::Matches).then(|| told.slices.iter().flat_map(matches).collect()),
-        pending: common.includes(Include::Pending).then(|| told.slices.iter().flat_map(pending).collect()),
-        ignored: common.includes(Include::Ignored).then(|| told.slices.iter().flat_map(ignored).collect()),
+        matches: common
+            .includes(Include::Matches)
+            .then(|| told.slices.iter().flat_map(matches).collect()),
+        pending: common
+            .includes(Include::Pending)
+            .then(|| told.slices.iter().flat_map(pending).collect()),
+        ignored: common
+            .includes(Include::Ignored)
+            .then(|| told.slices.iter().flat_map(ignored).collect()),
     }
 }
 
 fn window_of(facts: &RunFacts<'_>) -> Window {
     match facts.fallback_window {
         WindowChoice::Range(window) => window,
-        WindowChoice::Watermark => Window { from: facts.as_of, to: facts.as_of, basis: Basis::Watermark },
+        WindowChoice::Watermark => Window {
+            from: facts.as_of,
+            to: facts.as_of,
+            basis: Basis::Watermark,
+        },
     }
 }
 
@@ -221,7 +278,9 @@ fn verdict(
     common: &CommonArgs,
 ) -> crate::report::Outcome {
     let severe = common.min_severity.unwrap_or(Severity::Warning);
-    let is_open = |line: &BreakLine| line.item.state == BreakState::Open && line.disposition() == BreakDisposition::Review;
+    let is_open = |line: &BreakLine| {
+        line.item.state == BreakState::Open && line.disposition() == BreakDisposition::Review
+    };
     let is_repaired = |line: &BreakLine| line.disposition() == BreakDisposition::Repaired;
     let counts = |line: &&BreakLine| {
         line.item.class.severity() >= severe
@@ -233,46 +292,84 @@ fn verdict(
             }
     };
     let counted: Vec<&BreakLine> = breaks.iter().filter(counts).collect();
-    let from_before: Vec<&BreakLine> =
-        carried.iter().filter(|line| line.item.class.severity() >= severe && common.fail_on == FailOn::Found).collect();
+    let from_before: Vec<&BreakLine> = carried
+        .iter()
+        .filter(|line| line.item.class.severity() >= severe && common.fail_on == FailOn::Found)
+        .collect();
     let mut reasons: Vec<(Exit, Reason)> = Vec::new();
     for (failure, source) in told.failures.iter().zip(&told.failed_sources) {
         let code = failure.exit.name().to_owned();
-        reasons.push((failure.exit, Reason { code, count: 1, message: format!("source {source}: {}", failure.what) }));
+        reasons.push((
+            failure.exit,
+            Reason {
+                code,
+                count: 1,
+                message: format!("source {source}: {}", failure.what),
+            },
+        ));
     }
     let mut by_class: BTreeMap<BreakClass, u64> = BTreeMap::new();
     for line in &counted {
         *by_class.entry(line.item.class).or_default() += 1;
     }
     for (class, count) in by_class {
-        reasons.push((Exit::Differences, Reason { code: class.to_string(), count, message: String::new() }));
+        reasons.push((
+            Exit::Differences,
+            Reason {
+                code: class.to_string(),
+                count,
+                message: String::new(),
+            },
+        ));
     }
     if !from_before.is_empty() {
         let message = "closed by the repairs of a run whose report did not get out".to_owned();
         reasons.push((
             Exit::Differences,
-            Reason { code: "carried".to_owned(), count: from_before.len() as u64, message },
+            Reason {
+                code: "carried".to_owned(),
+                count: from_before.len() as u64,
+                message,
+            },
         ));
     }
     let overdue = is_confirmation_overdue(told, facts) && common.fail_on != FailOn::Error;
     if overdue {
         let message = "repairs that no import has shown within confirm_within".to_owned();
         let count = told.unconfirmed.count;
-        reasons.push((Exit::Differences, Reason { code: "unconfirmed_repairs".to_owned(), count, message }));
+        reasons.push((
+            Exit::Differences,
+            Reason {
+                code: "unconfirmed_repairs".to_owned(),
+                count,
+                message,
+            },
+        ));
     }
     reasons.sort_by_key(|(exit, _)| *exit);
-    let exit = reasons.iter().map(|(exit, _)| *exit).fold(Exit::Ok, Exit::worst);
+    let exit = reasons
+        .iter()
+        .map(|(exit, _)| *exit)
+        .fold(Exit::Ok, Exit::worst);
     let name = match exit {
         Exit::Ok => OutcomeName::Clean,
-        Exit::Differences if overdue || counted.iter().any(|line| is_open(line)) => OutcomeName::Review,
+        Exit::Differences if overdue || counted.iter().any(|line| is_open(line)) => {
+            OutcomeName::Review
+        }
         Exit::Differences => OutcomeName::Repaired,
         other => OutcomeName::Exit(other),
     };
-    crate::report::Outcome { exit, name, reasons: reasons.into_iter().map(|(_, reason)| reason).collect() }
+    crate::report::Outcome {
+        exit,
+        name,
+        reasons: reasons.into_iter().map(|(_, reason)| reason).collect(),
+    }
 }
 
 fn is_confirmation_overdue(told: &Told, facts: &RunFacts<'_>) -> bool {
-    let within = facts.settings.and_then(|settings| settings.intents.confirm_within);
+    let within = facts
+        .settings
+        .and_then(|settings| settings.intents.confirm_within);
     match (within, told.unconfirmed.oldest_at) {
         (Some(within), Some(oldest)) => oldest.plus(within) < facts.as_of,
         _ => false,
@@ -320,7 +417,9 @@ fn sources(told: &Told) -> Vec<SourceReport> {
 fn totals(slices: &[Slice]) -> Vec<Total> {
     let mut sums: BTreeMap<Currency, Total> = BTreeMap::new();
     for total in slices.iter().flat_map(|slice| &slice.outcome.totals) {
-        let sum = sums.entry(total.currency).or_insert(Total::zero(total.currency));
+        let sum = sums
+            .entry(total.currency)
+            .or_insert(Total::zero(total.currency));
         sum.gross += total.gross;
         sum.fees += total.fees;
         sum.net += total.net;
@@ -358,7 +457,11 @@ fn summary(slices: &[Slice], accounting: &Accounting) -> Summary {
     for slice in slices {
         summary.pending += slice.outcome.pending.len() as u64;
         let is_ignored = |verdict: &&Disposition| matches!(verdict, Disposition::Ignored(_));
-        let verdicts = slice.outcome.operations.iter().chain(&slice.outcome.intents);
+        let verdicts = slice
+            .outcome
+            .operations
+            .iter()
+            .chain(&slice.outcome.intents);
         summary.ignored += verdicts.filter(is_ignored).count() as u64;
     }
     summary
@@ -387,21 +490,39 @@ fn matches(slice: &Slice) -> Vec<MatchLine> {
         .map(|pair| {
             let operation = slice.gathered.recognised.operations.get(pair.operation);
             MatchLine {
-                intent_id: slice.gathered.merged.intents.get(pair.intent).intent_id.to_owned(),
+                intent_id: slice
+                    .gathered
+                    .merged
+                    .intents
+                    .get(pair.intent)
+                    .intent_id
+                    .to_owned(),
                 operation_id: operation.operation_id.to_owned(),
                 account: operation.account.to_owned(),
                 rule: pair.rule,
-                delta: (pair.delta_minor != 0).then(|| Money::new(pair.delta_minor, operation.currency)),
+                delta: (pair.delta_minor != 0)
+                    .then(|| Money::new(pair.delta_minor, operation.currency)),
             }
         })
         .collect()
 }
 
 fn pending(slice: &Slice) -> Vec<PendingLine> {
-    let intent_id =
-        |row: Option<usize>| row.map_or_else(String::new, |row| slice.gathered.merged.intents.get(row).intent_id.to_owned());
+    let intent_id = |row: Option<usize>| {
+        row.map_or_else(String::new, |row| {
+            slice.gathered.merged.intents.get(row).intent_id.to_owned()
+        })
+    };
     let operation_id = |row: Option<usize>| {
-        row.map_or_else(String::new, |row| slice.gathered.recognised.operations.get(row).operation_id.to_owned())
+        row.map_or_else(String::new, |row| {
+            slice
+                .gathered
+                .recognised
+                .operations
+                .get(row)
+                .operation_id
+                .to_owned()
+        })
     };
     slice
         .outcome
@@ -425,7 +546,8 @@ fn ignored(slice: &Slice) -> Vec<IgnoredLine> {
                 intent_id: String::new(),
                 operation_id: data.operation_id.to_owned(),
                 reason: *reason,
-                money: (data.currency != Currency::NONE).then(|| Money::new(data.amount_minor, data.currency)),
+                money: (data.currency != Currency::NONE)
+                    .then(|| Money::new(data.amount_minor, data.currency)),
             });
         }
     }
@@ -436,7 +558,8 @@ fn ignored(slice: &Slice) -> Vec<IgnoredLine> {
                 intent_id: data.intent_id.to_owned(),
                 operation_id: String::new(),
                 reason: *reason,
-                money: (data.currency != Currency::NONE).then(|| Money::new(data.amount_minor, data.currency)),
+                money: (data.currency != Currency::NONE)
+                    .then(|| Money::new(data.amount_minor, data.currency)),
             });
         }
     }
@@ -444,7 +567,11 @@ fn ignored(slice: &Slice) -> Vec<IgnoredLine> {
 }
 
 fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
-    let check = |name: &str, status, detail: String| Check { name: name.to_owned(), status, detail };
+    let check = |name: &str, status, detail: String| Check {
+        name: name.to_owned(),
+        status,
+        detail,
+    };
     let mut checks = vec![check(
         "accounted",
         CheckStatus::Pass,
@@ -452,30 +579,58 @@ fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
     )];
     for slice in &told.slices {
         let coverage = if slice.feed.is_verified {
-            (CheckStatus::Pass, "verified: the files prove that no row is missing".to_owned())
+            (
+                CheckStatus::Pass,
+                "verified: the files prove that no row is missing".to_owned(),
+            )
         } else {
             let detail = "unverified: nothing in the files proves that no row is missing; declare expected rows or totals where loss must be excluded";
             (CheckStatus::Info, detail.to_owned())
         };
-        checks.push(check(&format!("coverage {}", slice.name), coverage.0, coverage.1));
+        checks.push(check(
+            &format!("coverage {}", slice.name),
+            coverage.0,
+            coverage.1,
+        ));
         if slice.outcome.unverified_payouts > 0 {
             let detail = format!(
                 "payout unverified: {} payouts whose parts may lie before what was read",
                 slice.outcome.unverified_payouts
             );
-            checks.push(check(&format!("payouts {}", slice.name), CheckStatus::Warn, detail));
+            checks.push(check(
+                &format!("payouts {}", slice.name),
+                CheckStatus::Warn,
+                detail,
+            ));
         }
         for (&currency, &sum) in &slice.outcome.deltas {
-            let detail = format!("matches differ by {} {currency} in all, as declared", format_minor(sum, currency));
-            checks.push(check(&format!("tolerated {}", slice.name), CheckStatus::Info, detail));
+            let detail = format!(
+                "matches differ by {} {currency} in all, as declared",
+                format_minor(sum, currency)
+            );
+            checks.push(check(
+                &format!("tolerated {}", slice.name),
+                CheckStatus::Info,
+                detail,
+            ));
         }
     }
     if told.unconfirmed.count > 0 {
         let oldest = told.unconfirmed.oldest_at.map_or_else(String::new, |at| {
-            format!(", the oldest for {}", crate::report::text::age(facts.as_of.seconds_since(at).max(0)))
+            format!(
+                ", the oldest for {}",
+                crate::report::text::age(facts.as_of.seconds_since(at).max(0))
+            )
         });
-        let status = if is_confirmation_overdue(told, facts) { CheckStatus::Warn } else { CheckStatus::Info };
-        let detail = format!("{} repairs are not yet confirmed by an import{oldest}", told.unconfirmed.count);
+        let status = if is_confirmation_overdue(told, facts) {
+            CheckStatus::Warn
+        } else {
+            CheckStatus::Info
+        };
+        let detail = format!(
+            "{} repairs are not yet confirmed by an import{oldest}",
+            told.unconfirmed.count
+        );
         checks.push(check("unconfirmed", status, detail));
     }
     checks
@@ -496,7 +651,10 @@ fn warnings(told: &Told) -> Vec<Warning> {
         if slice.gathered.recognised.repeated > 0 {
             warnings.push(Warning {
                 code: "repeated_rows".to_owned(),
-                message: format!("{}: {} rows were in the files more than once", slice.name, slice.gathered.recognised.repeated),
+                message: format!(
+                    "{}: {} rows were in the files more than once",
+                    slice.name, slice.gathered.recognised.repeated
+                ),
             });
         }
     }
@@ -507,7 +665,13 @@ fn warnings(told: &Told) -> Vec<Warning> {
 pub fn conflict(repair: &Repair, as_of: Instant) -> Break {
     let class = BreakClass::RepairConflict;
     Break {
-        id: reconcile::break_id(&repair.source, class, &repair.account, &repair.operation_id, &repair.intent_id),
+        id: reconcile::break_id(
+            &repair.source,
+            class,
+            &repair.account,
+            &repair.operation_id,
+            &repair.intent_id,
+        ),
         class,
         source: repair.source.clone(),
         account: repair.account.clone(),

@@ -13,12 +13,13 @@ use super::World;
 /// Writes to stdout. A reader that closed the pipe has seen what it wanted; anything else is `undelivered`.
 pub fn to_stdout(stdout: &mut dyn Write, bytes: &[u8]) -> Result<(), Failure> {
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::new(Exit::Undelivered, "the report could not be written to stdout")
-                .why(error.to_string())
-                .remedy("show it again with `paysweep report latest`")
-                .state("what the run wrote to the store stands"))
-        }
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(
+            Exit::Undelivered,
+            "the report could not be written to stdout",
+        )
+        .why(error.to_string())
+        .remedy("show it again with `paysweep report latest`")
+        .state("what the run wrote to the store stands")),
         _ => Ok(()),
     }
 }
@@ -34,7 +35,9 @@ pub fn deliver(
     let options = RenderOptions {
         limit: common.limit,
         has_color: common.has_color(world.is_stdout_terminal, no_color),
-        min_severity: common.min_severity.unwrap_or(RenderOptions::default().min_severity),
+        min_severity: common
+            .min_severity
+            .unwrap_or(RenderOptions::default().min_severity),
     };
     let mut first: Result<(), Failure> = Ok(());
     let configured: &[OutputSpec] = match settings {
@@ -43,8 +46,14 @@ pub fn deliver(
     };
     for output in common.outputs.iter().chain(configured) {
         let format = output.format.unwrap_or(common.format());
-        let path = output.path.to_string_lossy().replace("{run_id}", &report.run.id);
-        let plain = RenderOptions { has_color: false, ..options };
+        let path = output
+            .path
+            .to_string_lossy()
+            .replace("{run_id}", &report.run.id);
+        let plain = RenderOptions {
+            has_color: false,
+            ..options
+        };
         let written = to_file(Path::new(&path), report, format, plain);
         if first.is_ok() {
             first = written;
@@ -52,7 +61,8 @@ pub fn deliver(
     }
     if !(common.quiet && report.outcome.exit == Exit::Ok) {
         let mut bytes = Vec::new();
-        report::render(report, common.format(), options, &mut bytes).map_err(|error| cannot_write("stdout", &error))?;
+        report::render(report, common.format(), options, &mut bytes)
+            .map_err(|error| cannot_write("stdout", &error))?;
         to_stdout(world.stdout, &bytes)?;
     }
     first
@@ -60,16 +70,25 @@ pub fn deliver(
 
 /// Writes beside the target under a temporary name with mode 0600, then renames: the old report or the new one, never
 /// half of it.
-fn to_file(path: &Path, report: &RunReport, format: Format, options: RenderOptions) -> Result<(), Failure> {
+fn to_file(
+    path: &Path,
+    report: &RunReport,
+    format: Format,
+    options: RenderOptions,
+) -> Result<(), Failure> {
     let write = || -> std::io::Result<()> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = tempfile::Builder::new().prefix(".paysweep-").tempfile_in(folder)?;
+        let file = tempfile::Builder::new()
+            .prefix(".paysweep-")
+            .tempfile_in(folder)?;
         let mut out = std::io::BufWriter::new(file);
         report::render(report, format, options, &mut out)?;
-        let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        let file = out
+            .into_inner()
+            .map_err(std::io::IntoInnerError::into_error)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
@@ -78,8 +97,11 @@ fn to_file(path: &Path, report: &RunReport, format: Format, options: RenderOptio
 }
 
 fn cannot_write(target: &str, error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Undelivered, format!("the report could not be written to {target}"))
-        .why(error.to_string())
-        .remedy("make the place writable, then show the report again with `paysweep report latest`")
-        .state("what the run wrote to the store stands")
+    Failure::new(
+        Exit::Undelivered,
+        format!("the report could not be written to {target}"),
+    )
+    .why(error.to_string())
+    .remedy("make the place writable, then show the report again with `paysweep report latest`")
+    .state("what the run wrote to the store stands")
 }

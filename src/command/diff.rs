@@ -28,16 +28,23 @@ use super::{World, deliver, run};
 const STATE: &str = "nothing was written; diff never writes";
 
 /// `paysweep diff`.
-pub async fn execute(arguments: &DiffArgs, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+pub async fn execute(
+    arguments: &DiffArgs,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
     let started_at = (world.clock)();
     let settings = match &arguments.intents {
         Some(_) => None,
         None => Some(super::settings(common, world)?),
     };
-    let zone = settings.as_ref().map_or_else(Zone::utc, |settings| settings.timezone.clone());
-    let as_of = window::as_of(common.as_of.as_deref(), &zone, started_at).map_err(|failure| failure.state(STATE))?;
-    let choice =
-        window::choose(&arguments.window.flags(), &zone, as_of).map_err(|failure| failure.state(STATE))?;
+    let zone = settings
+        .as_ref()
+        .map_or_else(Zone::utc, |settings| settings.timezone.clone());
+    let as_of = window::as_of(common.as_of.as_deref(), &zone, started_at)
+        .map_err(|failure| failure.state(STATE))?;
+    let choice = window::choose(&arguments.window.flags(), &zone, as_of)
+        .map_err(|failure| failure.state(STATE))?;
     let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
     let sides = match (&settings, &arguments.intents) {
         (None, Some(intents)) => typed(arguments, intents, &zone, as_of, &mut progress),
@@ -51,11 +58,27 @@ pub async fn execute(arguments: &DiffArgs, common: &CommonArgs, world: &mut Worl
     for (n, side) in sides.sources.into_iter().enumerate() {
         let window = match choice {
             WindowChoice::Range(window) => window,
-            WindowChoice::Watermark => Window { from: Instant::MIN, to: Instant::MAX, basis: Basis::Files },
+            WindowChoice::Watermark => Window {
+                from: Instant::MIN,
+                to: Instant::MAX,
+                basis: Basis::Files,
+            },
         };
         let others: Vec<Option<Instant>> = told.slices.iter().map(Slice::covered).collect();
-        let own = if n + 1 == count { std::mem::take(&mut intents) } else { intents.clone() };
-        told.slices.push(compare(side, own, window, as_of, &others, n + 1 == count, &told.linked())?);
+        let own = if n + 1 == count {
+            std::mem::take(&mut intents)
+        } else {
+            intents.clone()
+        };
+        told.slices.push(compare(
+            side,
+            own,
+            window,
+            as_of,
+            &others,
+            n + 1 == count,
+            &told.linked(),
+        )?);
     }
     progress.finish();
     let report = compose::report(
@@ -96,7 +119,9 @@ fn typed(
     as_of: Instant,
     progress: &mut Progress,
 ) -> Result<Sides, Failure> {
-    let profile = run::profile(&ProfileRef::parse(arguments.profile.as_deref().unwrap_or("canonical")))?;
+    let profile = run::profile(&ProfileRef::parse(
+        arguments.profile.as_deref().unwrap_or("canonical"),
+    ))?;
     let mut rules = Rules::new("diff");
     rules.payout_span = profile.spans.payout_span;
     if let Some(grace) = arguments.grace {
@@ -109,7 +134,14 @@ fn typed(
     let own = intents_csv::IntentsRules::default();
     let intents = intents_csv::read(&own, &intents.display().to_string(), intents)?;
     let complete_through = claim(arguments, zone, as_of)?.unwrap_or(CompleteThrough::LastRow);
-    Ok(Sides { sources: vec![Side { rules, feed, complete_through }], intents })
+    Ok(Sides {
+        sources: vec![Side {
+            rules,
+            feed,
+            complete_through,
+        }],
+        intents,
+    })
 }
 
 /// The sources of the configuration.
@@ -129,11 +161,18 @@ fn configured(
         progress.step(&format!("reading {name}"), None);
         let feed = read(&profile, &source.read, &source.files)?;
         let spans = source.spans(run::profile_spans(&profile));
-        let mut rules = Rules { payout_span: spans.payout_span, ..source.rules.clone() };
+        let mut rules = Rules {
+            payout_span: spans.payout_span,
+            ..source.rules.clone()
+        };
         if let Some(grace) = arguments.grace {
             rules.grace = PerKind::all(grace);
         }
-        sources.push(Side { rules, feed, complete_through: claim.unwrap_or(source.complete_through) });
+        sources.push(Side {
+            rules,
+            feed,
+            complete_through: claim.unwrap_or(source.complete_through),
+        });
     }
     progress.step("reading intents", None);
     let intents = run::read_intents(settings)?.ok_or_else(|| {
@@ -143,7 +182,11 @@ fn configured(
     Ok(Sides { sources, intents })
 }
 
-fn claim(arguments: &DiffArgs, zone: &Zone, as_of: Instant) -> Result<Option<CompleteThrough>, Failure> {
+fn claim(
+    arguments: &DiffArgs,
+    zone: &Zone,
+    as_of: Instant,
+) -> Result<Option<CompleteThrough>, Failure> {
     Ok(match arguments.complete_through.as_deref() {
         None => None,
         Some("last-row") => Some(CompleteThrough::LastRow),
@@ -159,7 +202,10 @@ fn claim(arguments: &DiffArgs, zone: &Zone, as_of: Instant) -> Result<Option<Com
 }
 
 fn read(profile: &Profile, rules: &ReadRules, paths: &[PathBuf]) -> Result<Feed, Failure> {
-    let patterns: Vec<String> = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let patterns: Vec<String> = paths
+        .iter()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
     files::read(profile, rules, Path::new(""), &patterns)
 }
 
@@ -178,7 +224,9 @@ fn compare(
         window,
         low: Instant::MIN,
         covered: covered.map(|at| at.min(window.to).min(as_of)),
-        others_covered: others.iter().fold(Some(Instant::MAX), |all, other| Some(all?.min((*other)?))),
+        others_covered: others
+            .iter()
+            .fold(Some(Instant::MAX), |all, other| Some(all?.min((*other)?))),
         judges_unowned: is_last,
         is_feed_unchanged: false,
     };
@@ -195,5 +243,11 @@ fn compare(
     for repair in &mut outcome.repairs {
         repair.state = RepairState::Planned;
     }
-    Ok(Slice::without_memory(&side.rules.source, frame, side.feed, gathered, outcome))
+    Ok(Slice::without_memory(
+        &side.rules.source,
+        frame,
+        side.feed,
+        gathered,
+        outcome,
+    ))
 }

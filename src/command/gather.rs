@@ -50,11 +50,27 @@ impl Gathered {
 
 impl Gathered {
     /// The two files of a comparison that has no store. `linked` are intents that an earlier source answers.
-    pub fn without_memory(recognised: Recognised, intents: Intents, linked: &HashSet<String>) -> Gathered {
-        let is_linked_elsewhere = intents.iter().map(|intent| linked.contains(intent.intent_id)).collect();
+    pub fn without_memory(
+        recognised: Recognised,
+        intents: Intents,
+        linked: &HashSet<String>,
+    ) -> Gathered {
+        let is_linked_elsewhere = intents
+            .iter()
+            .map(|intent| linked.contains(intent.intent_id))
+            .collect();
         let links = vec![None; recognised.operations.len()];
-        let merged = Merged { intents, ..Merged::default() };
-        Gathered { recognised, merged, open: Vec::new(), links, is_linked_elsewhere }
+        let merged = Merged {
+            intents,
+            ..Merged::default()
+        };
+        Gathered {
+            recognised,
+            merged,
+            open: Vec::new(),
+            links,
+            is_linked_elsewhere,
+        }
     }
 }
 
@@ -90,7 +106,9 @@ pub async fn gather<S: Store>(
     let is_whole = |stored: u64, input: u64| stored <= WHOLE_ROWS.max(WHOLE_FACTOR * input);
     let (mut stored_operations, stored_intents) =
         if is_whole(counts.operations, feed.len() as u64) && is_whole(counts.intents, file_rows) {
-            let operations = store.operations(question.source, OperationSelection::All).await?;
+            let operations = store
+                .operations(question.source, OperationSelection::All)
+                .await?;
             let intents = store.intents(question.scope, IntentSelection::All).await?;
             (operations, intents)
         } else {
@@ -114,7 +132,13 @@ pub async fn gather<S: Store>(
             !source.is_empty() && source != question.source
         })
         .collect();
-    Ok(Gathered { recognised, merged, open, links, is_linked_elsewhere })
+    Ok(Gathered {
+        recognised,
+        merged,
+        open,
+        links,
+        is_linked_elsewhere,
+    })
 }
 
 /// Operations that were linked with a recorded row follow the imported row that takes its place.
@@ -122,8 +146,11 @@ fn take_over(operations: &mut StoredOperations, merged: &Merged) {
     if merged.superseded.is_empty() {
         return;
     }
-    let imported: HashMap<&str, &str> =
-        merged.superseded.iter().map(|(recorded, imported)| (recorded.as_str(), imported.as_str())).collect();
+    let imported: HashMap<&str, &str> = merged
+        .superseded
+        .iter()
+        .map(|(recorded, imported)| (recorded.as_str(), imported.as_str()))
+        .collect();
     for linked in &mut operations.linked_intent {
         if let Some(imported) = imported.get(operations.rows.text.get(*linked)) {
             *linked = operations.rows.text.push(imported);
@@ -148,15 +175,25 @@ async fn by_key<S: Store>(
         let ids: Vec<&str> = file.iter().map(|intent| intent.intent_id).collect();
         intents.add(&store.intents(scope, IntentSelection::Ids(&ids)).await?);
     }
-    operations.add(&store.operations(source, OperationSelection::Since(question.since)).await?);
-    intents.add(&store.intents(scope, IntentSelection::Since(question.since)).await?);
+    operations.add(
+        &store
+            .operations(source, OperationSelection::Since(question.since))
+            .await?,
+    );
+    intents.add(
+        &store
+            .intents(scope, IntentSelection::Since(question.since))
+            .await?,
+    );
     asked.operations_of(&operations.rows.rows);
     asked.intents_of(&intents.rows.rows);
     loop {
         let keys = asked.take();
         if !keys.is_empty() {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-            let found = store.operations(source, OperationSelection::Keys(&keys)).await?;
+            let found = store
+                .operations(source, OperationSelection::Keys(&keys))
+                .await?;
             asked.operations_of(&found.rows);
             operations.add(&found);
             let found = store.intents(scope, IntentSelection::Keys(&keys)).await?;
@@ -169,7 +206,9 @@ async fn by_key<S: Store>(
             return Ok((operations.rows, intents.rows));
         }
         let payouts: Vec<&str> = payouts.iter().map(String::as_str).collect();
-        let found = store.operations(source, OperationSelection::Payouts(&payouts)).await?;
+        let found = store
+            .operations(source, OperationSelection::Payouts(&payouts))
+            .await?;
         // The parts of a payout add up; what they hang on is not asked for their sake.
         operations.add(&found);
     }
@@ -194,7 +233,12 @@ impl Keys {
 
     fn operations_of(&mut self, rows: &Operations) {
         for row in rows.iter() {
-            for key in [row.operation_id, row.reference, row.parent_id, row.object_id] {
+            for key in [
+                row.operation_id,
+                row.reference,
+                row.parent_id,
+                row.object_id,
+            ] {
                 self.add(key);
             }
         }
@@ -202,9 +246,13 @@ impl Keys {
 
     fn intents_of(&mut self, rows: &Intents) {
         for row in rows.iter() {
-            for key in
-                [row.intent_id, row.idempotency_key, row.reference, row.processor_ref, row.parent_intent_id]
-            {
+            for key in [
+                row.intent_id,
+                row.idempotency_key,
+                row.reference,
+                row.processor_ref,
+                row.parent_intent_id,
+            ] {
                 self.add(key);
             }
         }
@@ -241,7 +289,10 @@ struct Collected {
 impl Collected {
     fn add(&mut self, found: &StoredOperations) {
         for (at, row) in found.rows.iter().enumerate() {
-            if self.ids.insert((row.account.to_owned(), row.operation_id.to_owned())) {
+            if self
+                .ids
+                .insert((row.account.to_owned(), row.operation_id.to_owned()))
+            {
                 let linked = found.rows.text.get(found.linked_intent[at]);
                 self.rows.rows.push(&row);
                 let linked = self.rows.rows.text.push(linked);
@@ -265,7 +316,11 @@ impl CollectedIntents {
             if self.ids.insert(row.intent_id.to_owned()) {
                 let text = |span| found.rows.text.get(span);
                 self.rows.rows.push(&row);
-                let processor_ref = self.rows.rows.text.push(text(found.imported_processor_ref[at]));
+                let processor_ref = self
+                    .rows
+                    .rows
+                    .text
+                    .push(text(found.imported_processor_ref[at]));
                 let source = self.rows.rows.text.push(text(found.linked_source[at]));
                 self.rows.imported_status.push(found.imported_status[at]);
                 self.rows.imported_processor_ref.push(processor_ref);

@@ -47,12 +47,15 @@ pub fn execute(arguments: &InitArgs, world: &mut World<'_>) -> Result<Exit, Fail
         .open(path)
         .and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
     if let Err(error) = written {
-        let failure = Failure::rejected(format!("{} cannot be written", path.display())).why(error.to_string());
+        let failure = Failure::rejected(format!("{} cannot be written", path.display()))
+            .why(error.to_string());
         return Err(match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                failure.remedy("name another file, or edit the one that is there").state("the file was not touched")
-            }
-            _ => failure.remedy("choose a folder that can be written to").state("nothing was written"),
+            std::io::ErrorKind::AlreadyExists => failure
+                .remedy("name another file, or edit the one that is there")
+                .state("the file was not touched"),
+            _ => failure
+                .remedy("choose a folder that can be written to")
+                .state("nothing was written"),
         });
     }
     world.say(&format!("{} written. Set start and files, then try `paysweep check` and `paysweep run --dry-run`.\n", path.display()))?;

@@ -14,7 +14,10 @@ use super::World;
 
 /// How the settings say that local amounts are written.
 pub(crate) fn rules(settings: &IntentsSettings) -> IntentsRules {
-    IntentsRules { amount_unit: settings.amount_unit, rounding: settings.rounding }
+    IntentsRules {
+        amount_unit: settings.amount_unit,
+        rounding: settings.rounding,
+    }
 }
 
 /// Gives intents that name no source the one that the settings say owns them.
@@ -31,7 +34,11 @@ pub(crate) fn own(intents: &mut Intents, source: &str) {
 }
 
 /// Imports a file.
-pub async fn import(file: &Path, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+pub async fn import(
+    file: &Path,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
     let name = file.display().to_string();
     let mut rows = csv::read(&rules(&settings.intents), &name, file)
@@ -42,19 +49,22 @@ pub async fn import(file: &Path, common: &CommonArgs, world: &mut World<'_>) -> 
     let stored = store.intents(scope, IntentSelection::All).await?;
     let merged = merge(&rows, &stored);
     let new = Merged::indices(&merged.is_new);
-    let changed: Vec<usize> =
-        (0..merged.intents.len()).filter(|&row| merged.is_changed[row] || merged.is_touched[row]).collect();
+    let changed = Merged::indices(&merged.is_changed);
+    let touched = Merged::indices(&merged.is_touched);
     let changes = IntentChanges {
         rows: &merged.intents,
         imported_status: &merged.imported_status,
         imported_processor_ref: &merged.imported_processor_ref,
         new: &new,
         changed: &changed,
+        touched: &touched,
         superseded: &merged.superseded,
         confirmed: &merged.confirmed,
     };
     let run_id = uuid::Uuid::now_v7().to_string();
-    store.import_intents(scope, &run_id, (world.clock)(), &changes).await?;
+    store
+        .import_intents(scope, &run_id, (world.clock)(), &changes)
+        .await?;
     world.say(&format!(
         "{name}: {} rows read, {} new, {} changed, {} unchanged; {} recorded rows superseded, {} repairs confirmed\n",
         rows.len(),

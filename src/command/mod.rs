@@ -80,7 +80,9 @@ pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> 
         Command::Runs(command) => runs::execute(command, common, world).await,
         Command::Report(arguments) => runs::report(arguments, common, world).await,
         Command::Watermark(command) => watermark::execute(command, common, world).await,
-        Command::Intents(IntentsCommand::Import { file }) => intents::import(file, common, world).await,
+        Command::Intents(IntentsCommand::Import { file }) => {
+            intents::import(file, common, world).await
+        }
         Command::Check => check::execute(common, world).await,
         Command::Status => status::execute(common, world).await,
         Command::Init(arguments) => init::execute(arguments, world),
@@ -111,9 +113,16 @@ pub(crate) async fn store_to_read(settings: &Settings) -> Result<SqliteStore, Fa
 }
 
 /// The names of the sources that a command speaks of: those given, else all.
-pub(crate) fn source_names(settings: &Settings, common: &CommonArgs) -> Result<Vec<String>, Failure> {
+pub(crate) fn source_names(
+    settings: &Settings,
+    common: &CommonArgs,
+) -> Result<Vec<String>, Failure> {
     if common.sources.is_empty() {
-        return Ok(settings.sources.iter().map(|source| source.name.clone()).collect());
+        return Ok(settings
+            .sources
+            .iter()
+            .map(|source| source.name.clone())
+            .collect());
     }
     let mut names = Vec::new();
     for name in &common.sources {

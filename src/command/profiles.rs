@@ -25,7 +25,8 @@ pub fn list(world: &mut World<'_>) -> Result<Exit, Failure> {
 pub fn show(name: &str, world: &mut World<'_>) -> Result<Exit, Failure> {
     let text = processor::built_in(name).ok_or_else(|| {
         let known: Vec<&str> = processor::built_in_names().collect();
-        Failure::rejected(format!("there is no built-in profile \"{name}\"")).remedy(format!("built in: {}", known.join(", ")))
+        Failure::rejected(format!("there is no built-in profile \"{name}\""))
+            .remedy(format!("built in: {}", known.join(", ")))
     })?;
     world.say(text)?;
     Ok(Exit::Ok)

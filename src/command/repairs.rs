@@ -13,14 +13,23 @@ use super::World;
 use super::breaks::{event_json, event_line, money_json, pretty};
 
 /// `paysweep repairs …`.
-pub async fn execute(command: &RepairsCommand, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+pub async fn execute(
+    command: &RepairsCommand,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
     let mut store = super::store_to_read(&settings).await?;
     match command {
         RepairsCommand::List => {
             let names = super::source_names(&settings, common)?;
             let sources: Vec<&str> = names.iter().map(String::as_str).collect();
-            let mut found = store.repairs(&RepairFilter { sources: &sources, ..RepairFilter::default() }).await?;
+            let mut found = store
+                .repairs(&RepairFilter {
+                    sources: &sources,
+                    ..RepairFilter::default()
+                })
+                .await?;
             found.reverse();
             match common.format() {
                 Format::Json => {
@@ -36,7 +45,10 @@ pub async fn execute(command: &RepairsCommand, common: &CommonArgs, world: &mut 
                 Format::Json => {
                     let mut value = repair_json(&detail);
                     if let Value::Object(fields) = &mut value {
-                        fields.insert("events".to_owned(), Value::Array(detail.events.iter().map(event_json).collect()));
+                        fields.insert(
+                            "events".to_owned(),
+                            Value::Array(detail.events.iter().map(event_json).collect()),
+                        );
                     }
                     world.say(&pretty(&value))?;
                 }

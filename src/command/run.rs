@@ -24,8 +24,8 @@ use crate::settings::window::{self, WindowChoice};
 use crate::settings::{IntentsKind, ProfileRef, Settings, SourceSettings, Spans};
 use crate::source::files::{self, Feed};
 use crate::store::contract::{
-    Begun, Claim, Commit, IntentChanges, Link, Outcome as CommitOutcome, Receipt, RepairFilter, RunEnd, RunKey,
-    RunStart, Store,
+    Begun, Claim, Commit, IntentChanges, Link, Outcome as CommitOutcome, Receipt, RepairFilter,
+    RunEnd, RunKey, RunStart, Store,
 };
 use crate::time::{Instant, Span};
 
@@ -33,13 +33,16 @@ use super::compose::{self, Slice, Told};
 use super::gather::{Gathered, Question, gather};
 use super::progress::Progress;
 use super::{World, deliver};
-use std::io::Write;
 
 /// How long a source is held without renewal: a run that was killed blocks the next one no longer than this.
 pub const LEASE: Span = Span::hours(2);
 
 /// `paysweep run`.
-pub async fn execute(arguments: &RunArgs, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+pub async fn execute(
+    arguments: &RunArgs,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
     let names = super::source_names(&settings, common)?;
     let started_at = (world.clock)();
@@ -84,7 +87,8 @@ impl<'a> Prepared<'a> {
     fn new(source: &'a SourceSettings) -> Result<Prepared<'a>, Failure> {
         let profile = profile(&source.profile)?;
         let spans = source.spans(profile_spans(&profile));
-        let needed = profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0;
+        let needed =
+            profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0;
         if spans.lag.0 + spans.lookback.0 < needed {
             return Err(Failure::rejected(format!(
                 "source {}: lag {} + lookback {} is less than the {} within which rows may still appear",
@@ -96,8 +100,16 @@ impl<'a> Prepared<'a> {
             .why(format!("profile {} declares delay, granularity and clock error; a shorter reach loses rows", profile.name))
             .remedy("raise lookback"));
         }
-        let rules = Rules { payout_span: spans.payout_span, ..source.rules.clone() };
-        Ok(Prepared { source, profile, spans, rules })
+        let rules = Rules {
+            payout_span: spans.payout_span,
+            ..source.rules.clone()
+        };
+        Ok(Prepared {
+            source,
+            profile,
+            spans,
+            rules,
+        })
     }
 }
 
@@ -115,7 +127,8 @@ pub(crate) fn profile(reference: &ProfileRef) -> Result<Profile, Failure> {
         }
         ProfileRef::File(path) => {
             let text = std::fs::read_to_string(path).map_err(|error| {
-                Failure::rejected(format!("the profile {} cannot be read", path.display())).why(error.to_string())
+                Failure::rejected(format!("the profile {} cannot be read", path.display()))
+                    .why(error.to_string())
             })?;
             Profile::parse(&path.display().to_string(), &text)
         }
@@ -153,9 +166,14 @@ async fn run<S: Store>(
         return Ok(exit);
     }
     let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
-    let carried_sources: Vec<&str> =
-        job.names.iter().map(String::as_str).chain([job.settings.intents.name.as_str()]).collect();
-    let mut told = Told { carried: store.carried(&carried_sources, job.as_of).await?, ..Told::default() };
+    let carried_sources: Vec<&str> = job
+        .names
+        .iter()
+        .map(String::as_str)
+        .chain([job.settings.intents.name.as_str()])
+        .collect();
+    let mut told = Told::default();
+    told.carried = store.carried(&carried_sources, job.as_of).await?;
     let result = slices(store, job, &mut told, &mut progress).await;
     progress.finish();
     if let Err(failure) = result {
@@ -185,15 +203,18 @@ async fn run<S: Store>(
     let delivered = deliver::deliver(&report, common, Some(job.settings), world);
     if !job.is_dry_run {
         let mut json = Vec::new();
-        crate::report::json::write(&report, &mut json)
-            .map_err(|error| Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string()))?;
+        crate::report::json::write(&report, &mut json).map_err(|error| {
+            Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string())
+        })?;
         let json = String::from_utf8_lossy(&json);
         let (exit, name) = (report.outcome.exit, report.outcome.name.as_str());
         end(store, job, world, exit, name, Some(&json)).await?;
         if delivered.is_ok() {
             let mut runs: Vec<&str> = told.carried.runs.iter().map(String::as_str).collect();
             runs.push(&job.run_id);
-            store.mark_reported(&runs, &carried_sources, &job.run_id).await?;
+            store
+                .mark_reported(&runs, &carried_sources, &job.run_id)
+                .await?;
         }
     }
     delivered?;
@@ -220,18 +241,31 @@ async fn begin<S: Store>(
         started_at: job.started_at,
         version: env!("CARGO_PKG_VERSION"),
         config_hash: &job.settings.digest,
-        run_key: common.run_key.as_deref().map(|key| RunKey { key, fingerprint: &fingerprint }),
+        run_key: common.run_key.as_deref().map(|key| RunKey {
+            key,
+            fingerprint: &fingerprint,
+        }),
         owner: &job.owner,
         ttl: LEASE,
     };
     match store.begin(&start).await? {
         Begun::New => Ok(None),
-        Begun::Done { run_id, exit_code, report_json } => {
-            let exit = Exit::ALL.into_iter().find(|exit| exit.code() == exit_code).unwrap_or(Exit::Internal);
+        Begun::Done {
+            run_id,
+            exit_code,
+            report_json,
+        } => {
+            let exit = Exit::ALL
+                .into_iter()
+                .find(|exit| exit.code() == exit_code)
+                .unwrap_or(Exit::Internal);
             if let Some(json) = report_json {
                 super::runs::show_again(&json, common, world)?;
             } else {
-                let _ = writeln!(world.stderr, "run {run_id} under this --run-key ended with {exit_code}");
+                let _ = writeln!(
+                    world.stderr,
+                    "run {run_id} under this --run-key ended with {exit_code}"
+                );
             }
             Ok(Some(exit))
         }
@@ -281,21 +315,38 @@ async fn slices<S: Store>(
     progress: &mut Progress,
 ) -> Result<(), Failure> {
     progress.step("reading intents", None);
-    let file = read_intents(job.settings).map_err(|failure| failure.state("nothing was written"))?;
+    let file =
+        read_intents(job.settings).map_err(|failure| failure.state("nothing was written"))?;
     for (n, prepared) in job.sources.iter().enumerate() {
         let is_last = n + 1 == job.sources.len();
         let claim = if job.is_dry_run {
             None
         } else {
-            match store.claim(&prepared.source.name, &job.run_id, &job.owner, LEASE).await {
+            match store
+                .claim(&prepared.source.name, &job.run_id, &job.owner, LEASE)
+                .await
+            {
                 Ok(claim) => Some(claim),
                 Err(failure) => {
-                    told.fail(&prepared.source.name, failure.state("nothing of this source was read or written"));
+                    told.fail(
+                        &prepared.source.name,
+                        failure.state("nothing of this source was read or written"),
+                    );
                     continue;
                 }
             }
         };
-        let outcome = slice(store, job, prepared, is_last, file.as_ref(), claim.as_ref(), told, progress).await;
+        let outcome = slice(
+            store,
+            job,
+            prepared,
+            is_last,
+            file.as_ref(),
+            claim.as_ref(),
+            told,
+            progress,
+        )
+        .await;
         if let Some(claim) = &claim {
             store.release(claim).await?;
         }
@@ -320,7 +371,11 @@ async fn slices<S: Store>(
 pub(crate) fn read_intents(settings: &Settings) -> Result<Option<Intents>, Failure> {
     match (settings.intents.kind, &settings.intents.file) {
         (IntentsKind::Csv, Some(path)) => {
-            let mut intents = intents_csv::read(&super::intents::rules(&settings.intents), &path.display().to_string(), path)?;
+            let mut intents = intents_csv::read(
+                &super::intents::rules(&settings.intents),
+                &path.display().to_string(),
+                path,
+            )?;
             super::intents::own(&mut intents, &settings.intents.source);
             Ok(Some(intents))
         }
@@ -328,7 +383,10 @@ pub(crate) fn read_intents(settings: &Settings) -> Result<Option<Intents>, Failu
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "the straight line names everything that flows into it")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the straight line names everything that flows into it"
+)]
 async fn slice<S: Store>(
     store: &mut S,
     job: &Job<'_>,
@@ -342,13 +400,27 @@ async fn slice<S: Store>(
     let source = prepared.source;
     let stored = store.watermark(&source.name).await?;
     let stays = match &stored {
-        Some(watermark) => format!("nothing was written; the watermark of {} stays at {}", source.name, watermark.hi),
+        Some(watermark) => format!(
+            "nothing was written; the watermark of {} stays at {}",
+            source.name, watermark.hi
+        ),
         None => format!("nothing was written; {} has no watermark yet", source.name),
     };
-    let window = window_of(job, prepared, stored.as_ref()).map_err(|failure| failure.state(stays.clone()))?;
+    let window = window_of(job, prepared, stored.as_ref())
+        .map_err(|failure| failure.state(stays.clone()))?;
     progress.step(&format!("reading {}", source.name), None);
     let mut feed = read_feed(prepared).map_err(|failure| failure.state(stays.clone()))?;
-    let frame = frame(store, job, prepared, stored.as_ref(), window, is_last, told, &feed).await?;
+    let frame = frame(
+        store,
+        job,
+        prepared,
+        stored.as_ref(),
+        window,
+        is_last,
+        told,
+        &feed,
+    )
+    .await?;
     let operations = std::mem::take(&mut feed.operations);
     let reach = longest(&prepared.rules).max(prepared.spans.lookback);
     let question = Question {
@@ -364,14 +436,19 @@ async fn slice<S: Store>(
     let snapshot = gathered.snapshot();
     let mut outcome = reconcile::reconcile(&snapshot, &prepared.rules, &frame);
     if !outcome.violations.is_empty() {
-        return Err(Failure::new(Exit::Internal, format!("source {}: the accounts do not add up", source.name))
-            .why(outcome.violations.join("; "))
-            .remedy("please report this with the two files")
-            .state(stays));
+        return Err(Failure::new(
+            Exit::Internal,
+            format!("source {}: the accounts do not add up", source.name),
+        )
+        .why(outcome.violations.join("; "))
+        .remedy("please report this with the two files")
+        .state(stays));
     }
     let money_of = |repair: &Repair| money_of(repair, &outcome);
     let intents = outcome.intent_tally.read;
-    if let Some(exceeded) = reconcile::guard(&prepared.rules, &outcome.repairs, &money_of, intents, 0) {
+    if let Some(exceeded) =
+        reconcile::guard(&prepared.rules, &outcome.repairs, &money_of, intents, 0)
+    {
         return Err(Failure::new(Exit::Refused, format!("source {}: a guard stopped the run: {exceeded}", source.name))
             .why("so many repairs at once are usually a wrong mapping, not so many real differences")
             .remedy("look at the plan with `paysweep run --dry-run`; raise the limit in [guards] if it is right")
@@ -381,33 +458,74 @@ async fn slice<S: Store>(
     let receipt = match claim {
         Some(claim) => {
             progress.step("writing", None);
-            commit(store, job, claim, stored.as_ref(), &gathered, &outcome, advance.as_ref(), &feed).await?
+            commit(
+                store,
+                job,
+                claim,
+                stored.as_ref(),
+                &gathered,
+                &outcome,
+                advance.as_ref(),
+                &feed,
+            )
+            .await?
         }
         None => known_repairs(store, &outcome).await?,
     };
     settle(&mut outcome, &receipt, job.is_dry_run);
-    Ok(Slice::new(prepared.source, &prepared.rules, frame, stored, advance, feed, gathered, outcome, receipt))
+    Ok(Slice::new(
+        prepared.source,
+        &prepared.rules,
+        frame,
+        stored,
+        advance,
+        feed,
+        gathered,
+        outcome,
+        receipt,
+    ))
 }
 
 /// The money that a repair is about, for the guard on amounts.
 fn money_of(repair: &Repair, outcome: &Outcome) -> Option<Money> {
     repair.to.money.or_else(|| {
-        outcome.findings.iter().find(|finding| finding.found.id == repair.break_id).and_then(|finding| finding.found.money)
+        outcome
+            .findings
+            .iter()
+            .find(|finding| finding.found.id == repair.break_id)
+            .and_then(|finding| finding.found.money)
     })
 }
 
 fn read_feed(prepared: &Prepared<'_>) -> Result<Feed, Failure> {
-    let patterns: Vec<String> =
-        prepared.source.files.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    files::read(&prepared.profile, &prepared.source.read, Path::new(""), &patterns)
+    let patterns: Vec<String> = prepared
+        .source
+        .files
+        .iter()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    files::read(
+        &prepared.profile,
+        &prepared.source.read,
+        Path::new(""),
+        &patterns,
+    )
 }
 
 fn longest(rules: &Rules) -> Span {
     let grace = &rules.grace;
-    grace.charge.max(grace.refund).max(grace.payout).max(grace.dispute)
+    grace
+        .charge
+        .max(grace.refund)
+        .max(grace.payout)
+        .max(grace.dispute)
 }
 
-fn window_of(job: &Job<'_>, prepared: &Prepared<'_>, stored: Option<&Watermark>) -> Result<Window, Failure> {
+fn window_of(
+    job: &Job<'_>,
+    prepared: &Prepared<'_>,
+    stored: Option<&Watermark>,
+) -> Result<Window, Failure> {
     let hi = stored.map_or(prepared.source.start, |watermark| watermark.hi);
     if job.as_of < hi {
         return Err(Failure::new(
@@ -428,7 +546,11 @@ fn window_of(job: &Job<'_>, prepared: &Prepared<'_>, stored: Option<&Watermark>)
 }
 
 /// How far the files of a source claim to be complete.
-pub(crate) fn complete_through(claim: CompleteThrough, as_of: Instant, feed: &Feed) -> Option<Instant> {
+pub(crate) fn complete_through(
+    claim: CompleteThrough,
+    as_of: Instant,
+    feed: &Feed,
+) -> Option<Instant> {
     match claim {
         CompleteThrough::AsOf => Some(as_of),
         CompleteThrough::At(at) => Some(at),
@@ -436,7 +558,10 @@ pub(crate) fn complete_through(claim: CompleteThrough, as_of: Instant, feed: &Fe
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "a frame is what all of these come to")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a frame is what all of these come to"
+)]
 async fn frame<S: Store>(
     store: &mut S,
     job: &Job<'_>,
@@ -455,13 +580,18 @@ async fn frame<S: Store>(
         Basis::Range | Basis::Files => reached,
     };
     let covered = reached.map(|at| at.min(window.to).min(job.as_of.minus(prepared.spans.lag)));
-    let first = stored.map_or(source.start.minus(prepared.spans.lookback), |watermark| watermark.low);
+    let first = stored.map_or(source.start.minus(prepared.spans.lookback), |watermark| {
+        watermark.low
+    });
     let mut others_covered = Some(Instant::MAX);
     for other in &job.settings.sources {
         if other.name != source.name {
             let known = match told.covered(&other.name) {
                 Some(covered) => covered,
-                None => store.watermark(&other.name).await?.map(|watermark| watermark.hi),
+                None => store
+                    .watermark(&other.name)
+                    .await?
+                    .map(|watermark| watermark.hi),
             };
             others_covered = others_covered.and_then(|all| known.map(|at| all.min(at)));
         }
@@ -501,7 +631,10 @@ fn advance(
     })
 }
 
-#[allow(clippy::too_many_arguments, reason = "the commit is made of all of these")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the commit is made of all of these"
+)]
 async fn commit<S: Store>(
     store: &mut S,
     job: &Job<'_>,
@@ -519,15 +652,22 @@ async fn commit<S: Store>(
         .filter(|link| !gathered.knows(link.operation, link.intent))
         .map(|link| Link {
             operation: link.operation,
-            intent_id: merged.intents.text.get(merged.intents.intent_id[link.intent]),
+            intent_id: merged
+                .intents
+                .text
+                .get(merged.intents.intent_id[link.intent]),
             rule: link.rule,
             is_principal: link.is_principal,
         })
         .collect();
     let new = Merged::indices(&merged.is_new);
-    let changed: Vec<usize> =
-        (0..merged.intents.len()).filter(|&row| merged.is_changed[row] || merged.is_touched[row]).collect();
-    let breaks: Vec<crate::model::breaks::Break> = outcome.findings.iter().map(|finding| finding.found.clone()).collect();
+    let changed = Merged::indices(&merged.is_changed);
+    let touched = Merged::indices(&merged.is_touched);
+    let breaks: Vec<crate::model::breaks::Break> = outcome
+        .findings
+        .iter()
+        .map(|finding| finding.found.clone())
+        .collect();
     let file_names: Vec<String> = feed.files.iter().map(|file| file.name.clone()).collect();
     let totals = compose::totals_json(outcome);
     let on_conflict = |repair: &Repair| compose::conflict(repair, job.as_of);
@@ -550,6 +690,7 @@ async fn commit<S: Store>(
                     imported_processor_ref: &merged.imported_processor_ref,
                     new: &new,
                     changed: &changed,
+                    touched: &touched,
                     superseded: &merged.superseded,
                     confirmed: &merged.confirmed,
                 }),
@@ -563,7 +704,11 @@ async fn commit<S: Store>(
             },
         )
         .await?;
-    debug_assert_eq!(receipt.outcome, CommitOutcome::Committed, "a run commits each source once");
+    debug_assert_eq!(
+        receipt.outcome,
+        CommitOutcome::Committed,
+        "a run commits each source once"
+    );
     Ok(receipt)
 }
 
@@ -571,7 +716,10 @@ async fn commit<S: Store>(
 async fn known_repairs<S: Store>(store: &mut S, outcome: &Outcome) -> Result<Receipt, Failure> {
     let mut receipt = Receipt::nothing_written();
     for repair in &outcome.repairs {
-        let filter = RepairFilter { id_prefix: &repair.id, ..RepairFilter::default() };
+        let filter = RepairFilter {
+            id_prefix: &repair.id,
+            ..RepairFilter::default()
+        };
         if store.repairs(&filter).await?.is_empty() {
             receipt.repairs_written.push(repair.id.clone());
         } else {
@@ -589,14 +737,18 @@ fn settle(outcome: &mut Outcome, receipt: &Receipt, is_dry_run: bool) {
     for repair in &outcome.repairs {
         if failed.contains(&&repair.id) {
             for finding in &mut outcome.findings {
-                if finding.found.id == repair.break_id && finding.found.disposition == BreakDisposition::Repaired {
+                if finding.found.id == repair.break_id
+                    && finding.found.disposition == BreakDisposition::Repaired
+                {
                     finding.found.disposition = BreakDisposition::Review;
                     finding.found.state = BreakState::Open;
                 }
             }
         }
     }
-    outcome.repairs.retain(|repair| !receipt.held.contains(&repair.id));
+    outcome
+        .repairs
+        .retain(|repair| !receipt.held.contains(&repair.id));
     for repair in &mut outcome.repairs {
         if receipt.conflicts.contains(&repair.id) {
             repair.state = RepairState::Failed;

@@ -11,7 +11,11 @@ use super::breaks::pretty;
 use super::{World, deliver};
 
 /// `paysweep runs …`.
-pub async fn execute(command: &RunsCommand, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+pub async fn execute(
+    command: &RunsCommand,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
     let mut store = super::store_to_read(&settings).await?;
     match command {
@@ -32,9 +36,20 @@ pub async fn execute(command: &RunsCommand, common: &CommonArgs, world: &mut Wor
             match (common.format(), &row.report_json) {
                 (Format::Json, _) => {
                     let mut value = run_json(&row);
-                    let report = row.report_json.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+                    let report = row
+                        .report_json
+                        .as_deref()
+                        .and_then(|text| serde_json::from_str::<Value>(text).ok());
                     if let (Value::Object(fields), Some(report)) = (&mut value, report) {
-                        for key in ["window", "sources", "totals", "summary", "accounting", "outcome", "checks"] {
+                        for key in [
+                            "window",
+                            "sources",
+                            "totals",
+                            "summary",
+                            "accounting",
+                            "outcome",
+                            "checks",
+                        ] {
                             fields.insert(key.to_owned(), report[key].clone());
                         }
                     }
@@ -49,7 +64,11 @@ pub async fn execute(command: &RunsCommand, common: &CommonArgs, world: &mut Wor
 }
 
 /// `paysweep report RUN`: renders a stored run again. Ends with 0, whatever the run ended with.
-pub async fn report(arguments: &ReportArgs, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+pub async fn report(
+    arguments: &ReportArgs,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
     let mut store = super::store_to_read(&settings).await?;
     let row = store.run(&arguments.run).await?;
@@ -63,7 +82,11 @@ pub async fn report(arguments: &ReportArgs, common: &CommonArgs, world: &mut Wor
 }
 
 /// Shows a stored report in the format that is asked for.
-pub(crate) fn show_again(json: &str, common: &CommonArgs, world: &mut World<'_>) -> Result<(), Failure> {
+pub(crate) fn show_again(
+    json: &str,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<(), Failure> {
     if common.format() == Format::Json {
         return world.say(json);
     }
@@ -72,12 +95,18 @@ pub(crate) fn show_again(json: &str, common: &CommonArgs, world: &mut World<'_>)
     })?;
     let options = RenderOptions {
         limit: common.limit,
-        has_color: common.has_color(world.is_stdout_terminal, (world.env)("NO_COLOR").is_some_and(|value| !value.is_empty())),
-        min_severity: common.min_severity.unwrap_or(RenderOptions::default().min_severity),
+        has_color: common.has_color(
+            world.is_stdout_terminal,
+            (world.env)("NO_COLOR").is_some_and(|value| !value.is_empty()),
+        ),
+        min_severity: common
+            .min_severity
+            .unwrap_or(RenderOptions::default().min_severity),
     };
     let mut bytes = Vec::new();
-    report::render(&stored, common.format(), options, &mut bytes)
-        .map_err(|error| Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string()))?;
+    report::render(&stored, common.format(), options, &mut bytes).map_err(|error| {
+        Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string())
+    })?;
     deliver::to_stdout(world.stdout, &bytes)
 }
 
@@ -86,7 +115,13 @@ fn line(row: &RunRow) -> String {
         (Some(at), Some(code)) => format!("ended {at} with {code} ({})", row.outcome),
         _ => "did not end".to_owned(),
     };
-    format!("{}  {}  {}  as of {}  {ended}\n", row.run_id, row.command, row.sources.join(","), row.as_of)
+    format!(
+        "{}  {}  {}  as of {}  {ended}\n",
+        row.run_id,
+        row.command,
+        row.sources.join(","),
+        row.as_of
+    )
 }
 
 fn run_json(row: &RunRow) -> Value {

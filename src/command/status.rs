@@ -19,7 +19,11 @@ const MAX_AGE: Span = Span::hours(26);
 /// `paysweep status`. Ends with 1 when a source is stale.
 pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
-    let now = crate::settings::window::as_of(common.as_of.as_deref(), &settings.timezone, (world.clock)())?;
+    let now = crate::settings::window::as_of(
+        common.as_of.as_deref(),
+        &settings.timezone,
+        (world.clock)(),
+    )?;
     let max_age = settings.freshness.max_age.unwrap_or(MAX_AGE);
     let mut store = super::store_to_read(&settings).await?;
     let mut exit = Exit::Ok;
@@ -35,8 +39,13 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
     }
     let unconfirmed = store.unconfirmed(&settings.intents.name).await?;
     if unconfirmed.count > 0 {
-        let oldest = unconfirmed.oldest_at.map_or_else(String::new, |at| format!(", the oldest for {}", age(now.seconds_since(at).max(0))));
-        text.push_str(&format!("{} repairs are not yet confirmed by an import{oldest}\n", unconfirmed.count));
+        let oldest = unconfirmed.oldest_at.map_or_else(String::new, |at| {
+            format!(", the oldest for {}", age(now.seconds_since(at).max(0)))
+        });
+        text.push_str(&format!(
+            "{} repairs are not yet confirmed by an import{oldest}\n",
+            unconfirmed.count
+        ));
     }
     match common.format() {
         Format::Json => world.say(&pretty(&json!({
@@ -57,15 +66,29 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
 fn is_stale(fresh: &Freshness, now: Instant, max_age: Span) -> bool {
     let limit = now.minus(max_age);
     let is_run_old = fresh.last_finished_at.is_none_or(|at| at < limit);
-    let is_data_old = fresh.watermark.as_ref().is_none_or(|mark| mark.hi.plus(mark.lag) < limit);
+    let is_data_old = fresh
+        .watermark
+        .as_ref()
+        .is_none_or(|mark| mark.hi.plus(mark.lag) < limit);
     is_run_old || is_data_old
 }
 
 fn line(name: &str, fresh: &Freshness, now: Instant, is_stale: bool) -> String {
-    let since = |at: Option<Instant>| at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", age(now.seconds_since(at).max(0))));
+    let since = |at: Option<Instant>| {
+        at.map_or_else(
+            || "never".to_owned(),
+            |at| format!("{} ago", age(now.seconds_since(at).max(0))),
+        )
+    };
     let mark = fresh.watermark.as_ref().map_or_else(
         || "not read yet".to_owned(),
-        |mark| format!("read up to {} ({} behind)", mark.hi, age(now.seconds_since(mark.hi).max(0))),
+        |mark| {
+            format!(
+                "read up to {} ({} behind)",
+                mark.hi,
+                age(now.seconds_since(mark.hi).max(0))
+            )
+        },
     );
     format!(
         "{name}: {}; last finished run {}, last clean run {}; {mark}; {} open breaks\n",

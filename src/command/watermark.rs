@@ -16,17 +16,29 @@ use super::breaks::pretty;
 use super::{World, run};
 
 /// `paysweep watermark …`.
-pub async fn execute(command: &WatermarkCommand, common: &CommonArgs, world: &mut World<'_>) -> Result<Exit, Failure> {
+pub async fn execute(
+    command: &WatermarkCommand,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
     match command {
         WatermarkCommand::Show => show(&settings, common, world).await?,
-        WatermarkCommand::Set(arguments) => move_to(&settings, arguments, true, common, world).await?,
-        WatermarkCommand::Rewind(arguments) => move_to(&settings, arguments, false, common, world).await?,
+        WatermarkCommand::Set(arguments) => {
+            move_to(&settings, arguments, true, common, world).await?
+        }
+        WatermarkCommand::Rewind(arguments) => {
+            move_to(&settings, arguments, false, common, world).await?
+        }
     }
     Ok(Exit::Ok)
 }
 
-async fn show(settings: &Settings, common: &CommonArgs, world: &mut World<'_>) -> Result<(), Failure> {
+async fn show(
+    settings: &Settings,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<(), Failure> {
     let mut store = super::store_to_read(settings).await?;
     let mut lines = Vec::new();
     let mut text = String::new();
@@ -44,7 +56,10 @@ async fn show(settings: &Settings, common: &CommonArgs, world: &mut World<'_>) -
                 }));
             }
             None => {
-                text.push_str(&format!("{name}: not read yet; starts at {}\n", source.start));
+                text.push_str(&format!(
+                    "{name}: not read yet; starts at {}\n",
+                    source.start
+                ));
                 lines.push(json!({ "source": name, "watermark": Value::Null, "start": source.start.to_string() }));
             }
         }
@@ -63,14 +78,21 @@ async fn move_to(
     world: &mut World<'_>,
 ) -> Result<(), Failure> {
     let state = "nothing was written";
-    let [name] = super::source_names(settings, common)?.try_into().map_err(|names: Vec<String>| {
-        Failure::rejected("a watermark belongs to one source")
-            .why(format!("configured: {}", names.join(", ")))
-            .remedy("name it with --source NAME")
-            .state(state)
-    })?;
+    let [name] =
+        super::source_names(settings, common)?
+            .try_into()
+            .map_err(|names: Vec<String>| {
+                Failure::rejected("a watermark belongs to one source")
+                    .why(format!("configured: {}", names.join(", ")))
+                    .remedy("name it with --source NAME")
+                    .state(state)
+            })?;
     let source = settings.source(&name)?;
-    let now = crate::settings::window::as_of(common.as_of.as_deref(), &settings.timezone, (world.clock)())?;
+    let now = crate::settings::window::as_of(
+        common.as_of.as_deref(),
+        &settings.timezone,
+        (world.clock)(),
+    )?;
     let to = parse_point(&arguments.to, &settings.timezone, now).ok_or_else(|| {
         Failure::rejected(format!("\"{}\" is no day or time", arguments.to))
             .remedy("write RFC 3339, or a day or time in the configured zone")
@@ -80,11 +102,19 @@ async fn move_to(
     let stored = store.watermark(&name).await?;
     let spans = source.spans(run::profile_spans(&run::profile(&source.profile)?));
     let from = stored.as_ref().map_or(source.start, |mark| mark.hi);
-    refuse(is_forward, from, to, now).map_err(|failure| failure.state(format!("nothing was written; the watermark of {name} stays at {from}")))?;
+    refuse(is_forward, from, to, now).map_err(|failure| {
+        failure.state(format!(
+            "nothing was written; the watermark of {name} stays at {from}"
+        ))
+    })?;
     let gap = is_forward.then(|| gap(source, from, to, now, &arguments.reason));
     let mark = moved(stored, source, spans, is_forward, to, now);
     let run_id = uuid::Uuid::now_v7().to_string();
-    let command = if is_forward { "watermark set" } else { "watermark rewind" };
+    let command = if is_forward {
+        "watermark set"
+    } else {
+        "watermark rewind"
+    };
     let names = [name.clone()];
     store
         .begin(&RunStart {
@@ -102,8 +132,18 @@ async fn move_to(
         .await?;
     let claim = store.claim(&name, &run_id, &run_id, run::LEASE).await?;
     let by = super::person(world);
-    let written =
-        store.set_watermark(&claim, &mark, &Note { reason: &arguments.reason, by: &by, at: now }, gap.as_ref()).await;
+    let written = store
+        .set_watermark(
+            &claim,
+            &mark,
+            &Note {
+                reason: &arguments.reason,
+                by: &by,
+                at: now,
+            },
+            gap.as_ref(),
+        )
+        .await;
     store.release(&claim).await?;
     written?;
     let end = RunEnd {
@@ -118,22 +158,33 @@ async fn move_to(
     store.mark_reported(&[&run_id], &[&name], &run_id).await?;
     let mut text = format!("{name}: watermark moved from {from} to {to}\n");
     if let Some(gap) = gap {
-        text.push_str(&format!("the stretch in between is the break {} ({}) until a person closes it\n", gap.id, gap.class));
+        text.push_str(&format!(
+            "the stretch in between is the break {} ({}) until a person closes it\n",
+            gap.id, gap.class
+        ));
     }
     world.say(&text)
 }
 
 fn refuse(is_forward: bool, from: Instant, to: Instant, now: Instant) -> Result<(), Failure> {
     if to > now {
-        return Err(Failure::new(Exit::Refused, format!("{to} is later than now ({now})"))
-            .why("a watermark later than now would skip what has not happened yet"));
+        return Err(
+            Failure::new(Exit::Refused, format!("{to} is later than now ({now})"))
+                .why("a watermark later than now would skip what has not happened yet"),
+        );
     }
     match (is_forward, to.cmp(&from)) {
-        (_, std::cmp::Ordering::Equal) => Err(Failure::rejected(format!("the watermark is at {from} already"))),
-        (true, std::cmp::Ordering::Less) => Err(Failure::rejected(format!("{to} lies before the watermark ({from})"))
-            .remedy("use `paysweep watermark rewind` to go back")),
-        (false, std::cmp::Ordering::Greater) => Err(Failure::rejected(format!("{to} lies after the watermark ({from})"))
-            .remedy("use `paysweep watermark set` to go forward, which leaves a coverage_gap")),
+        (_, std::cmp::Ordering::Equal) => Err(Failure::rejected(format!(
+            "the watermark is at {from} already"
+        ))),
+        (true, std::cmp::Ordering::Less) => Err(Failure::rejected(format!(
+            "{to} lies before the watermark ({from})"
+        ))
+        .remedy("use `paysweep watermark rewind` to go back")),
+        (false, std::cmp::Ordering::Greater) => Err(Failure::rejected(format!(
+            "{to} lies after the watermark ({from})"
+        ))
+        .remedy("use `paysweep watermark set` to go forward, which leaves a coverage_gap")),
         _ => Ok(()),
     }
 }
@@ -177,7 +228,10 @@ fn gap(source: &SourceSettings, from: Instant, to: Instant, now: Instant, reason
         intent_id: String::new(),
         money: None,
         delta: None,
-        why: format!("{} was never read between {from} and {to}: {reason}", source.name),
+        why: format!(
+            "{} was never read between {from} and {to}: {reason}",
+            source.name
+        ),
         evidence: reconcile::fingerprint(&[&stretch]),
         state: BreakState::Open,
         disposition: BreakDisposition::Review,

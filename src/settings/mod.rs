@@ -12,6 +12,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
+pub use crate::intents::csv::{AmountUnit, Rounding};
 use crate::model::intent::IntentKind;
 use crate::model::run::CompleteThrough;
 use crate::model::words;
@@ -229,26 +230,6 @@ pub enum IntentsKind {
     Csv,
     /// The store's table.
     Store,
-}
-
-/// The unit of local amounts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum AmountUnit {
-    /// Whole minor units in the column `amount_minor`.
-    #[default]
-    Minor,
-    /// Decimals in the column `amount`.
-    Major,
-}
-
-/// How the local side rounds an amount finer than a minor unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Rounding {
-    /// It does not: such an amount is no amount.
-    #[default]
-    Exact,
-    /// To the nearest, half away from zero.
-    HalfUp,
 }
 
 /// `[intents]`.
