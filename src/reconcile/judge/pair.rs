@@ -848,6 +848,9 @@ impl Judge<'_, '_> {
         {
             return;
         }
+        if self.is_on_its_way(at) {
+            return;
+        }
         let local = self.c.intents[at].row_data;
         let (rules, frame, open) = (self.context.rules, self.context.frame, self.context.open);
         let is_known = open.has(BreakClass::MissingProcessor, rules, "", local.intent_id)
@@ -872,6 +875,50 @@ impl Judge<'_, '_> {
                 "it was created before what has been read, and the source cannot be asked about it",
             ),
         }
+    }
+
+    /// A stage of the payment that the profile lists as life cycle shows that the processor has it and has not decided yet.
+    fn is_on_its_way(&mut self, at: usize) -> bool {
+        let local = &self.c.intents[at];
+        let family = local.row_data.kind.family();
+        let stage = self.c.operations.iter().any(|row| {
+            let keys = row.keys;
+            let is_named = local.keys.is_reference(keys.reference)
+                || (local.keys.processor != 0
+                    && [keys.id, keys.object].contains(&local.keys.processor));
+            row.row_data.ignore == Some(IgnoreReason::LifeCycle)
+                && row.row_data.status == OperationStatus::Pending
+                && row.family() == Some(family)
+                && is_named
+        });
+        if !stage {
+            return false;
+        }
+        let status = local.row_data.status;
+        if status.is_open() || (status == IntentStatus::Succeeded && !self.is_past_grace(at)) {
+            self.dispose(&[], &[at], Disposition::Pending);
+            self.pend(
+                None,
+                Some(at),
+                "the processor has it and has not decided yet",
+            );
+            return true;
+        }
+        if status == IntentStatus::Succeeded {
+            self.dispose(&[], &[at], Disposition::Unmatched);
+            let why = format!(
+                "the processor has it and has not decided yet; {}",
+                self.local_says(at)
+            );
+            self.raise(
+                BreakClass::StatusAhead,
+                (None, Some(at)),
+                (Some(self.intent_money(at)), None),
+                why,
+            );
+            return true;
+        }
+        false
     }
 
     fn missing(&mut self, at: usize, class: BreakClass, why: &str) {
