@@ -1,6 +1,6 @@
 //! Decoding a CSV file by profile: bytes in, operations out.
 //!
-//! The way of a file: [`encoding`](super::encoding) makes text of bytes, [`table`](super::table) finds records and lines,
+//! The way of a file: `encoding` makes text of bytes, `table` finds records and lines,
 //! `bound` finds the columns, `row` makes an operation of a row by way of `amount` and `moment`, and `proof` holds the
 //! file to what it promises about itself.
 
