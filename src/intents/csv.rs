@@ -62,11 +62,11 @@ pub fn read(rules: &IntentsRules, name: &str, path: &Path) -> Result<Intents, Fa
 pub fn decode(rules: &IntentsRules, file_name: &str, bytes: &[u8]) -> Result<Intents, Failure> {
     let text = encoding::decode(Encoding::Auto, file_name, bytes)?;
     let mut records = Records::new(file_name, &text, b',', Some(b'"'));
-    let columns = Columns::find(rules, file_name, &mut records)?;
+    let columns = Columns::find(*rules, file_name, &mut records)?;
     let mut intents = Intents::default();
     intents.text.reserve(text.len());
     let mut lines = Vec::new();
-    let mut by_id: HashTable<usize> = HashTable::new();
+    let mut by_id: HashTable<(u64, usize)> = HashTable::new();
     let hasher = RandomState::new();
     while records.advance()? {
         let (row, place) = (records.row(), records.place());
@@ -74,11 +74,11 @@ pub fn decode(rules: &IntentsRules, file_name: &str, bytes: &[u8]) -> Result<Int
             continue;
         }
         columns.header.check(&records, RowWidth::Exact)?;
-        let (intent, invalid) = columns.intent(rules, row, place)?;
+        let (intent, invalid) = columns.intent(*rules, row, place)?;
         let id = intent.intent_id;
-        let id_at = |index: usize| intents.text.get(intents.intent_id[index]);
         let hash = hasher.hash_one(id);
-        if let Some(first) = by_id.find(hash, |index| id_at(*index) == id) {
+        let is_same = |(_, index): &(u64, usize)| intents.text.get(intents.intent_id[*index]) == id;
+        if let Some((_, first)) = by_id.find(hash, is_same) {
             return Err(place
                 .cell("intent_id", id, &format!("stands on line {} as well", lines[*first]))
                 .why("an id names one intent, and which of the two rows is the right one is not for a reader to guess")
@@ -88,9 +88,7 @@ pub fn decode(rules: &IntentsRules, file_name: &str, bytes: &[u8]) -> Result<Int
             invalid: &invalid,
             ..intent
         });
-        by_id.insert_unique(hash, index, |index| {
-            hasher.hash_one(intents.text.get(intents.intent_id[*index]))
-        });
+        by_id.insert_unique(hash, (hash, index), |(hash, _)| *hash);
         lines.push(place.line);
     }
     Ok(intents)
@@ -117,7 +115,7 @@ struct Columns {
 
 impl Columns {
     fn find(
-        rules: &IntentsRules,
+        rules: IntentsRules,
         file: &str,
         records: &mut Records<'_>,
     ) -> Result<Columns, Failure> {
@@ -181,12 +179,12 @@ impl Columns {
     /// One row, and why it cannot be used (empty = it can).
     fn intent<'r>(
         &self,
-        rules: &IntentsRules,
+        rules: IntentsRules,
         row: Row<'r>,
         place: Place<'_>,
     ) -> Result<(Intent<'r>, String), Failure> {
         let mut invalid = String::new();
-        let intent_id = self.id(row, place, "intent_id", Some(self.intent_id))?;
+        let intent_id = id(row, place, "intent_id", Some(self.intent_id))?;
         if intent_id.is_empty() {
             return Err(place
                 .cell("intent_id", "", "is empty")
@@ -207,7 +205,7 @@ impl Columns {
         }
         let (amount_minor, currency, written_amount) =
             self.amount(rules, row, place, &mut invalid)?;
-        let attempt = match self.optional(row, self.attempt) {
+        let attempt = match optional(row, self.attempt) {
             "" => None,
             text => Some(text.parse().map_err(|_| {
                 place
@@ -216,23 +214,23 @@ impl Columns {
                     .remedy("write 1, 2, 3 …, or leave it empty")
             })?),
         };
-        let first_attempt_at = match self.optional(row, self.first_attempt_at) {
+        let first_attempt_at = match optional(row, self.first_attempt_at) {
             "" => None,
             text => Some(instant(place, "first_attempt_at", text)?),
         };
         let intent = Intent {
             intent_id,
-            idempotency_key: self.id(row, place, "idempotency_key", self.idempotency_key)?,
+            idempotency_key: id(row, place, "idempotency_key", self.idempotency_key)?,
             kind,
             amount_minor,
             currency,
             status,
             created_at,
-            processor_ref: self.id(row, place, "processor_ref", self.processor_ref)?,
+            processor_ref: id(row, place, "processor_ref", self.processor_ref)?,
             attempt,
-            parent_intent_id: self.id(row, place, "parent_intent_id", self.parent_intent_id)?,
-            reference: self.id(row, place, "reference", self.reference)?,
-            source: self.optional(row, self.source),
+            parent_intent_id: id(row, place, "parent_intent_id", self.parent_intent_id)?,
+            reference: id(row, place, "reference", self.reference)?,
+            source: optional(row, self.source),
             first_attempt_at,
             written_amount,
             ..Intent::EMPTY
@@ -240,31 +238,10 @@ impl Columns {
         Ok((intent, invalid))
     }
 
-    fn optional<'r>(&self, row: Row<'r>, position: Option<usize>) -> &'r str {
-        position.map_or("", |position| trim(row.get(position)))
-    }
-
-    fn id<'r>(
-        &self,
-        row: Row<'r>,
-        place: Place<'_>,
-        column: &str,
-        position: Option<usize>,
-    ) -> Result<&'r str, Failure> {
-        let id = self.optional(row, position);
-        if is_exponent_notation(id) {
-            return Err(place
-                .cell(column, id, "is an id in exponent notation")
-                .why("a spreadsheet has turned the id into a number and lost its digits")
-                .remedy("export the file again and do not open it in a spreadsheet before"));
-        }
-        Ok(id)
-    }
-
     /// Minor units, the currency, and the amount as it was written where rounding changed it.
     fn amount<'r>(
         &self,
-        rules: &IntentsRules,
+        rules: IntentsRules,
         row: Row<'r>,
         place: Place<'_>,
         invalid: &mut String,
@@ -345,6 +322,28 @@ impl Columns {
             }
         }
     }
+}
+
+/// The trimmed cell of a column that may be missing; empty then.
+fn optional(row: Row<'_>, position: Option<usize>) -> &str {
+    position.map_or("", |position| trim(row.get(position)))
+}
+
+/// The same, where the text is an id.
+fn id<'r>(
+    row: Row<'r>,
+    place: Place<'_>,
+    column: &str,
+    position: Option<usize>,
+) -> Result<&'r str, Failure> {
+    let id = optional(row, position);
+    if is_exponent_notation(id) {
+        return Err(place
+            .cell(column, id, "is an id in exponent notation")
+            .why("a spreadsheet has turned the id into a number and lost its digits")
+            .remedy("export the file again and do not open it in a spreadsheet before"));
+    }
+    Ok(id)
 }
 
 fn object(invalid: &mut String, finding: &str) {

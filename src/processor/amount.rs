@@ -361,6 +361,9 @@ fn without_signs<'t>(text: &'t str, currency_sign: Option<&str>) -> Option<(bool
 
 /// Whether a text is an id that a spreadsheet has turned into a number: `1.23E+22`.
 pub(crate) fn is_exponent_notation(text: &str) -> bool {
+    if !text.as_bytes().contains(&b'+') {
+        return false;
+    }
     let Some((mantissa, exponent)) = text.split_once(['E', 'e']) else {
         return false;
     };

@@ -1,26 +1,25 @@
-//! From the TOML shapes of a profile to its meaning; refuses what has none.
+//! From the TOML shapes of a profile to its meaning; refuses what has none. Its money is in [`money`].
+
+mod money;
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::amount::{AmountFormat, Decimal, Exponents, Unit};
 use super::encoding::{self, Encoding};
 use super::header::RowWidth;
 use super::moment::{TimeFormat, TimeRule, ZoneRule};
 use super::nearest::nearest;
 use super::profile::{
-    AmountFrom, AmountRule, Candidate, Checks, Column, ColumnAt, ColumnId, ControlRule,
-    CurrencyFrom, Delimiter, DerivedRefund, ExpectTotal, HeaderForm, IdRule, Layout, ModeRule,
-    MoneyRules, Otherwise, Profile, RowNet, SkipRule, Spans, TextFrom, TextRule, Trailer, Word,
-    WordMap,
+    Candidate, Checks, Column, ColumnAt, ColumnId, ControlRule, Delimiter, DerivedRefund,
+    ExpectTotal, HeaderForm, IdRule, Layout, ModeRule, MoneyRules, Otherwise, Profile, RowNet,
+    SkipRule, Spans, TextFrom, TextRule, Trailer, Word, WordMap,
 };
 use super::wire::{
-    AmountWire, CandidateWire, CheckWire, ColumnWire, CsvWire, MapWire, MoneyWire, OneOrMany,
-    ProfileWire, RecordWire, TextOr, TimeWire, WatermarkWire,
+    CandidateWire, CheckWire, ColumnWire, CsvWire, MapWire, OneOrMany, ProfileWire, RecordWire,
+    TextOr, TimeWire, WatermarkWire,
 };
 use crate::exit::Failure;
 use crate::model::operation::{OperationKind, OperationStatus};
 use crate::model::verdict::IgnoreReason;
-use crate::money::{Currency, NumberFormat};
 use crate::time::{Span, Zone};
 
 /// The one row rule that is known.
@@ -183,6 +182,9 @@ impl Compiler<'_> {
         self.refuse_foreign_tables(&wire)?;
         let csv = wire.csv.unwrap_or_default();
         self.required.clone_from(&csv.required);
+        for name in csv.required.iter().flatten() {
+            self.column(&ColumnWire::Name(name.clone()), Need::Always);
+        }
         for (name, text) in wire.zones.unwrap_or_default() {
             let zone = self.zone(&format!("zones.{name}"), &text)?;
             self.zones.insert(name, zone);
@@ -218,12 +220,9 @@ impl Compiler<'_> {
             layout,
             money,
             (kinds, statuses),
-            wire.checks.unwrap_or_default(),
+            &wire.checks.unwrap_or_default(),
             &wire.watermark.unwrap_or_default(),
         )?;
-        for name in csv.required.into_iter().flatten() {
-            self.column(&ColumnWire::Name(name), Need::Always);
-        }
         self.finish(profile)
     }
 
@@ -238,7 +237,7 @@ impl Compiler<'_> {
         layout: Layout,
         money: MoneyRules,
         (kinds, statuses): (WordMap, Option<WordMap>),
-        checks: Vec<CheckWire>,
+        checks: &[CheckWire],
         watermark: &WatermarkWire,
     ) -> Result<Profile, Failure> {
         let id = self.id(&record)?;
@@ -291,7 +290,7 @@ impl Compiler<'_> {
             derived_refund,
             kinds,
             statuses,
-            checks: self.checks(&checks)?,
+            checks: self.checks(checks)?,
             spans: self.spans(watermark)?,
         })
     }
@@ -637,347 +636,6 @@ impl Compiler<'_> {
         })
     }
 
-    fn money(&mut self, wire: &MoneyWire) -> Result<MoneyRules, Failure> {
-        let format = self.amount_format(wire)?;
-        let amount = self.amounts("amount", Some(&wire.amount), None, Need::Always)?;
-        let amount_currency = amount.first().map(|rule| rule.currency.clone());
-        let settle_net = self.amounts(
-            "settle_net",
-            wire.settle_net.as_ref(),
-            amount_currency.as_ref(),
-            Need::AsDeclared,
-        )?;
-        let (settle_gross, derived) = match &wire.settle_gross {
-            None => (Vec::new(), None),
-            Some(TextOr::Other(amounts)) => {
-                let currency = amount_currency.as_ref();
-                let rules =
-                    self.amounts("settle_gross", Some(amounts), currency, Need::AsDeclared)?;
-                (rules, None)
-            }
-            Some(TextOr::Text(form)) => {
-                let form = self.word(
-                    "records.default.money.settle_gross",
-                    form,
-                    [
-                        ("net + fees", Derived::FromNet),
-                        ("gross - fees", Derived::FromAmount),
-                        ("gross * fx_rate", Derived::ByRate),
-                    ],
-                )?;
-                (Vec::new(), Some(form))
-            }
-        };
-        if settle_net.is_empty() && matches!(derived, Some(Derived::FromNet | Derived::ByRate)) {
-            return Err(self
-                .refuse("records.default.money.settle_gross is derived and there is no settle_net")
-                .why("what reaches our balance would have to be calculated from a rate or from itself")
-                .remedy("name the column of the net: settle_net = { column = …, currency = … }"));
-        }
-        let settle_currency = settle_net
-            .first()
-            .or(settle_gross.first())
-            .or(amount.first())
-            .map(|rule| rule.currency.clone());
-        let fee_total = self.amounts(
-            "fee_total",
-            wire.fee_total.as_ref(),
-            settle_currency.as_ref(),
-            Need::AsDeclared,
-        )?;
-        let mut fees = Vec::new();
-        for fee in wire.fees.iter().flatten() {
-            fees.push(self.amount("fees", fee, settle_currency.as_ref(), Need::AsDeclared)?);
-        }
-        if let Some(column) = &wire.fx_rate {
-            self.column(column, Need::AsDeclared);
-        }
-        Ok(MoneyRules {
-            format,
-            amount,
-            net_is_amount_less_fee: settle_net.is_empty() && derived == Some(Derived::FromAmount),
-            settle_net,
-            settle_gross,
-            fee_total,
-            fees,
-        })
-    }
-
-    fn amount_format(&self, wire: &MoneyWire) -> Result<AmountFormat, Failure> {
-        let unit = match wire.unit.strip_prefix("implied:") {
-            Some(digits) => match digits.parse() {
-                Ok(digits @ 0..=9) => Unit::Implied(digits),
-                _ => {
-                    return Err(self
-                        .refuse(&format!(
-                            "records.default.money.unit = \"{}\" is not known",
-                            wire.unit
-                        ))
-                        .why("implied:<n> says that the last n digits are decimals, 0 to 9")
-                        .remedy("write, for example, \"implied:2\""));
-                }
-            },
-            None => self.word(
-                "records.default.money.unit",
-                &wire.unit,
-                [
-                    ("major", Unit::Major),
-                    ("minor", Unit::Minor),
-                    ("minor_decimal", Unit::MinorDecimal),
-                    ("major_signed_text", Unit::MajorSignedText),
-                    ("implied:2", Unit::Implied(2)),
-                ],
-            )?,
-        };
-        let group_text = wire.group.as_deref().unwrap_or_default();
-        let group = match (group_text, group_text.chars().next()) {
-            ("", _) => None,
-            ("NBSP", _) => Some('\u{a0}'),
-            (text, Some(group)) if text.chars().count() == 1 && !group.is_alphanumeric() => {
-                Some(group)
-            }
-            _ => {
-                return Err(self
-                    .refuse(&format!(
-                        "records.default.money.group = \"{group_text}\" is no grouping sign"
-                    ))
-                    .remedy("write one character: \",\", \".\", \" \", \"'\" or \"NBSP\""));
-            }
-        };
-        let decimal = match wire.decimal.as_deref().unwrap_or(".") {
-            "auto" if group.is_some() => {
-                return Err(self
-                    .refuse("records.default.money.decimal = \"auto\" stands beside a group")
-                    .why("auto says that neither sign is declared")
-                    .remedy("declare the decimal sign, or leave the group out"));
-            }
-            "auto" => Decimal::Auto,
-            word => {
-                let decimal = self.word(
-                    "records.default.money.decimal",
-                    word,
-                    [(".", '.'), (",", ','), ("auto", '.')],
-                )?;
-                if group == Some(decimal) {
-                    return Err(self
-                        .refuse("records.default.money: decimal and group are the same sign")
-                        .remedy("declare the two signs that the file uses"));
-                }
-                Decimal::Is(NumberFormat { decimal, group })
-            }
-        };
-        Ok(AmountFormat {
-            unit,
-            decimal,
-            currency_sign: wire.currency_sign.clone().filter(|sign| !sign.is_empty()),
-            exponents: self.exponents(wire)?,
-        })
-    }
-
-    fn exponents(&self, wire: &MoneyWire) -> Result<Exponents, Failure> {
-        let mut table = BTreeMap::new();
-        let mut enter = |code: &str, exponent: u8| {
-            match Currency::parse(code) {
-            Some(currency) if currency.exponent().is_some() && exponent <= 4 => {
-                table.insert(currency, exponent);
-                Ok(())
-            }
-            _ => Err(self
-                .refuse(&format!(
-                    "records.default.money.exponents: {code} = {exponent} is no currency with its decimals"
-                ))
-                .remedy("write ISO 4217 codes and 0 to 4 decimals: exponents = { ISK = 2 }")),
-        }
-        };
-        match &wire.exponents {
-            None => {}
-            Some(TextOr::Other(entries)) => {
-                for (code, exponent) in entries {
-                    enter(code, *exponent)?;
-                }
-            }
-            Some(TextOr::Text(text)) => match text.strip_prefix("table:") {
-                Some(entries) => {
-                    for entry in entries.split(',') {
-                        let (code, exponent) = entry.split_once('=').unwrap_or((entry, ""));
-                        enter(code.trim(), exponent.trim().parse().unwrap_or(u8::MAX))?;
-                    }
-                }
-                None => {
-                    let set = self.word(
-                        "records.default.money.exponents",
-                        text,
-                        Exponents::SETS.iter().map(|(name, set)| (*name, *set)),
-                    )?;
-                    for (code, exponent) in set {
-                        enter(code, *exponent)?;
-                    }
-                }
-            },
-        }
-        Ok(Exponents(table))
-    }
-
-    fn amounts(
-        &mut self,
-        key: &str,
-        wire: Option<&OneOrMany<AmountWire>>,
-        currency: Option<&CurrencyFrom>,
-        need: Need,
-    ) -> Result<Vec<AmountRule>, Failure> {
-        let Some(OneOrMany(wires)) = wire else {
-            return Ok(Vec::new());
-        };
-        let is_choice = wires.len() > 1;
-        let each = if is_choice { Need::Optional } else { need };
-        let mut rules = Vec::new();
-        let mut group = Vec::new();
-        for wire in wires {
-            let rule = self.amount(key, wire, currency, each)?;
-            group.push(match &rule.from {
-                AmountFrom::Column(column) | AmountFrom::Signed { column, .. } => *column,
-                AmountFrom::CreditDebit { credit, .. } => *credit,
-            });
-            rules.push(rule);
-        }
-        if rules.is_empty() && need == Need::Always {
-            return Err(self
-                .refuse(&format!("records.default.money.{key} is an empty list"))
-                .remedy("name the column of the amount"));
-        }
-        if is_choice && (need == Need::Always || self.required.is_none()) {
-            self.any_of.push(group);
-        }
-        Ok(rules)
-    }
-
-    fn amount(
-        &mut self,
-        key: &str,
-        wire: &AmountWire,
-        default_currency: Option<&CurrencyFrom>,
-        need: Need,
-    ) -> Result<AmountRule, Failure> {
-        let is_fee = matches!(key, "fees" | "fee_total");
-        let key = format!("records.default.money.{key}");
-        if wire.fee_type.is_some() && !is_fee {
-            return Err(self
-                .refuse(&format!("{key} has a type"))
-                .why("only fees have one")
-                .remedy("leave it out"));
-        }
-        let from = match wire {
-            AmountWire {
-                column: Some(column),
-                credit: None,
-                debit: None,
-                sign_column: None,
-                ..
-            } => AmountFrom::Column(self.column(column, need)),
-            AmountWire {
-                column: None,
-                credit: Some(credit),
-                debit: Some(debit),
-                sign_column: None,
-                ..
-            } => AmountFrom::CreditDebit {
-                credit: self.column(credit, need),
-                debit: self.column(debit, need),
-            },
-            AmountWire {
-                column: Some(column),
-                credit: None,
-                debit: None,
-                sign_column: Some(sign),
-                ..
-            } => {
-                // For a fee the words may say when it costs: those are positive.
-                let (words, says_negative) = match (&wire.negative, &wire.cost_when) {
-                    (Some(words), None) => (words, true),
-                    (None, Some(words)) if is_fee => (words, false),
-                    _ => {
-                        return Err(self
-                            .refuse(&format!(
-                                "{key} has a sign_column and does not say which words are negative"
-                            ))
-                            .remedy(
-                                "write negative = [\"DR\"], or for a fee cost_when = [\"DR\"]",
-                            ));
-                    }
-                };
-                let column = self.column(column, need);
-                let sign = self.column(sign, need);
-                let is_negated = !says_negative;
-                let rule = AmountRule {
-                    from: AmountFrom::Signed {
-                        column,
-                        sign,
-                        negative: words.clone(),
-                    },
-                    currency: self.currency(&key, wire, default_currency, need)?,
-                    is_negated,
-                };
-                return Ok(rule);
-            }
-            _ => {
-                return Err(self
-                    .refuse(&format!("{key} does not say where the number stands"))
-                    .why("it is one column, or a credit and a debit column, or a column with a sign_column")
-                    .remedy("write { column = \"Amount\", currency = \"Currency\" }"));
-            }
-        };
-        if wire.negative.is_some() || wire.cost_when.is_some() {
-            return Err(self
-                .refuse(&format!("{key} names words for a sign and no sign_column"))
-                .remedy("name the column in which they stand: sign_column = \"DR or CR\""));
-        }
-        let is_negated = match wire.sign.as_deref() {
-            None => false,
-            Some(word) if is_fee => self.word(
-                &format!("{key}.sign"),
-                word,
-                [("cost_positive", false), ("cost_negative", true)],
-            )?,
-            Some(_) => {
-                return Err(self
-                    .refuse(&format!("{key} has a sign"))
-                    .why("only fees have one; positive means that our balance at the processor grows")
-                    .remedy("leave it out"));
-            }
-        };
-        Ok(AmountRule {
-            from,
-            currency: self.currency(&key, wire, default_currency, need)?,
-            is_negated,
-        })
-    }
-
-    fn currency(
-        &mut self,
-        key: &str,
-        wire: &AmountWire,
-        default: Option<&CurrencyFrom>,
-        need: Need,
-    ) -> Result<CurrencyFrom, Failure> {
-        match (&wire.currency, default) {
-            (Some(ColumnWire::Name(name)), _) if name.starts_with("const:") => {
-                let code = &name["const:".len()..];
-                match Currency::parse(code).filter(|currency| currency.exponent().is_some()) {
-                    Some(currency) => Ok(CurrencyFrom::Const(currency)),
-                    None => Err(self
-                        .refuse(&format!("{key}.currency: \"{code}\" is no currency"))
-                        .remedy("write an ISO 4217 code: \"const:EUR\"")),
-                }
-            }
-            (Some(column), _) => Ok(CurrencyFrom::Column(self.column(column, need))),
-            (None, Some(default)) => Ok(default.clone()),
-            (None, None) => Err(self
-                .refuse(&format!("{key} has no currency"))
-                .why("an amount without a currency is no amount")
-                .remedy("name its column, or a fixed one: currency = \"const:EUR\"")),
-        }
-    }
-
     fn word_map(&mut self, key: &str, wire: &MapWire) -> Result<WordMap, Failure> {
         let Some(column) = &wire.column else {
             return Err(self
@@ -1144,14 +802,6 @@ impl Compiler<'_> {
             },
         })
     }
-}
-
-/// The three ways in which a settled gross may be derived.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Derived {
-    FromNet,
-    FromAmount,
-    ByRate,
 }
 
 /// The contract's own words, one to one: what a map without words means.

@@ -1,6 +1,6 @@
 //! Decoding a CSV file by profile: bytes in, operations out.
 //!
-//! The way of a file: [`encoding`](super::encoding) makes text of bytes, [`table`](super::table) finds records and lines,
+//! The way of a file: `encoding` makes text of bytes, `table` finds records and lines,
 //! `bound` finds the columns, `row` makes an operation of a row by way of `amount` and `moment`, and `proof` holds the
 //! file to what it promises about itself.
 
@@ -1047,5 +1047,54 @@ mod tests {
             "\u{feff}Kennung,type,amount,cur,at\na,charge,1,EUR,2026-03-09T09:00:00Z\n",
         );
         assert_eq!(operations.get(0).operation_id, "a");
+    }
+
+    #[test]
+    fn a_file_cut_at_any_byte_gives_its_first_rows_or_an_error() {
+        let text = format!(
+            "{CANONICAL}ch_1,charge,succeeded,1000,30,970,EUR,2026-03-09T09:00:00Z,\"A,\n\"\nch_2,refund,succeeded,-10,0,-10,EUR,2026-03-09T09:00:00Z,B\n"
+        );
+        let (whole, _) = read(&canonical(), &text);
+        let marked = own("end_marker = \"END\"", "", "", "");
+        for cut in 0..text.len() {
+            let read = read_with(&canonical(), &ReadRules::default(), &text[..cut]);
+            let Ok((part, _)) = read else { continue };
+            // Only the last cell of a row may be cut without a trace; an end marker shows that as well.
+            let kept = part.len().min(1);
+            assert!(
+                part.iter().take(kept).eq(whole.iter().take(kept)) || part.len() == 1,
+                "{cut}"
+            );
+        }
+        let text = "id,type,amount,cur,at\na,charge,1,EUR,2026-03-09T09:00:00Z\nEND";
+        for cut in 0..text.len() {
+            assert!(
+                read_with(&marked, &ReadRules::default(), &text[..cut]).is_err(),
+                "{cut}"
+            );
+        }
+        assert_eq!(read(&marked, text).0.len(), 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_end_in_rows_or_an_error(tail in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..80)) {
+            let bytes = [CANONICAL.as_bytes(), &tail].concat();
+            let _ = read_with(&canonical(), &ReadRules::default(), &bytes);
+            let _ = read_with(&canonical(), &ReadRules { tolerate_bad_rows: 9, ..ReadRules::default() }, &bytes);
+            let _ = read_with(&canonical(), &ReadRules::default(), &tail);
+        }
+
+        #[test]
+        fn any_cells_end_in_rows_or_an_error(cells in proptest::collection::vec("[-+0-9a-zA-Z.,: \u{a0}'=\"\t€\u{2212}]{0,12}", 9)) {
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            writer.write_record(&cells).expect("written");
+            let row = writer.into_inner().expect("bytes");
+            let bytes = [CANONICAL.as_bytes(), &row].concat();
+            let _ = read_with(&canonical(), &ReadRules::default(), &bytes);
+            let signed = own("", "operation_id = \"synthetic\"", "unit = \"major_signed_text\"\ncurrency_sign = \"€\"\ndecimal = \"auto\"", "");
+            let bytes = [b"type,amount,cur,at,a,b,c,d,e\n", row.as_slice()].concat();
+            let _ = read_with(&signed, &ReadRules { tolerate_bad_rows: 9, ..ReadRules::default() }, &bytes);
+        }
     }
 }

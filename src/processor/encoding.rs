@@ -145,20 +145,18 @@ fn utf16<'a>(
     let units = body.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     let mut text = String::with_capacity(body.len() / 2);
     for character in char::decode_utf16(units) {
-        match character {
-            Ok(character) => text.push(character),
-            Err(_) => {
-                let line = 1 + line_ends(text.as_bytes());
-                let at = text.encode_utf16().count() * 2;
-                return Err(undecodable(
-                    file,
-                    line,
-                    mark_bytes + at,
-                    body[at],
-                    encoding.name(),
-                ));
-            }
-        }
+        let Ok(character) = character else {
+            let line = 1 + line_ends(text.as_bytes());
+            let at = text.encode_utf16().count() * 2;
+            return Err(undecodable(
+                file,
+                line,
+                mark_bytes + at,
+                body[at],
+                encoding.name(),
+            ));
+        };
+        text.push(character);
     }
     if body.len() % 2 == 1 {
         let line = 1 + line_ends(text.as_bytes());

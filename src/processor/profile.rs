@@ -1,6 +1,6 @@
 //! What a CSV profile means, typed so that the decoder has no choice left to make.
 //!
-//! Every column that a profile names stands once in [`Profile::columns`]; rules hold its index. A file binds the indices
+//! Every column that a profile names stands once in `Profile::columns`; rules hold its index. A file binds the indices
 //! to positions once, in its header.
 
 use std::collections::{BTreeMap, HashMap};

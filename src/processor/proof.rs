@@ -202,13 +202,11 @@ impl<'p> Proof<'p> {
                     .why(why)
                     .remedy(remedy)
             })?;
-            let at = match sums.iter().position(|(known, _)| *known == currency) {
-                Some(at) => at,
-                None => {
-                    sums.push((currency.clone(), Sum::default()));
-                    sums.len() - 1
-                }
-            };
+            let known = sums.iter().position(|(known, _)| *known == currency);
+            let at = known.unwrap_or(sums.len());
+            if known.is_none() {
+                sums.push((currency.clone(), Sum::default()));
+            }
             if sums[at].1.add(number).is_none() {
                 return Err(place.row("makes the control total too large"));
             }

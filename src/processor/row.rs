@@ -3,7 +3,9 @@
 //! Decisions: what contradicts the declared format is an error about the file; what fits the format and cannot be used is
 //! kept with its evidence. Evidence names columns and words, never a line, so that it stays the same when a later export
 //! shows the row elsewhere. Money is never set aside by a word: a row that the profile would ignore and whose net is not
-//! zero is kept for a person.
+//! zero is kept for a person. The money of a row is in [`money`].
+
+mod money;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,19 +13,15 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use super::amount::{AmountReader, Minor, is_exponent_notation, unguarded_text};
+use super::amount::{AmountReader, is_exponent_notation, unguarded_text};
 use super::bound::Bound;
 use super::moment::{Read, TimeError, TimeRule, ZoneRule, is_plausible};
-use super::profile::{
-    AmountFrom, AmountRule, ColumnId, CurrencyFrom, IdRule, Otherwise, Profile, RowNet, TextFrom,
-    TextRule, Word, WordMap,
-};
+use super::profile::{ColumnId, IdRule, Otherwise, Profile, TextFrom, TextRule, Word, WordMap};
 use super::table::{Place, Row, shown, trim};
 use super::{Mode, ReadRules};
 use crate::exit::Failure;
 use crate::model::operation::{IdKind, Operation, OperationKind, OperationStatus};
 use crate::model::verdict::IgnoreReason;
-use crate::money::{Currency, Number};
 use crate::time::WallTimeError;
 
 /// Reads the rows of one file.
@@ -91,15 +89,6 @@ struct Meaning {
     is_known_not_to_move: bool,
 }
 
-/// A number with its currency, as a rule of the profile found it.
-struct Found {
-    column: ColumnId,
-    number: Number,
-    currency: Currency,
-    /// The cell of a currency that is not known.
-    unknown_currency: Option<(ColumnId, String)>,
-}
-
 impl<'p> RowReader<'p> {
     pub(super) fn new(
         profile: &'p Profile,
@@ -150,9 +139,10 @@ impl<'p> RowReader<'p> {
             invalid: String::new(),
             mode: None,
         };
-        if let Cow::Borrowed(reference) = draft.reference {
-            draft.reference = Cow::Borrowed(trim(reference));
-        }
+        draft.reference = match draft.reference {
+            Cow::Borrowed(reference) => Cow::Borrowed(trim(reference)),
+            Cow::Owned(reference) => Cow::Owned(trim(&reference).to_owned()),
+        };
         if draft.account.is_empty() {
             draft.account = Cow::Owned(self.rules.account.clone());
         }
@@ -403,24 +393,19 @@ impl<'p> RowReader<'p> {
                 return Err(self.damaged_id(place, *column, part));
             }
         }
-        let (id, id_kind) = match columns[..] {
-            [only] => (
-                Cow::Borrowed(self.plain(self.cell(row, only))),
-                IdKind::Native,
-            ),
-            _ => {
-                let parts: Vec<&str> = columns
-                    .iter()
-                    .map(|column| self.plain(self.cell(row, *column)))
-                    .collect();
-                let is_empty = parts.iter().all(|part| trim(part).is_empty());
-                let joined = if is_empty {
-                    String::new()
-                } else {
-                    parts.join("\x1f")
-                };
-                (Cow::Owned(joined), IdKind::Composite)
-            }
+        let (id, id_kind) = if let [only] = columns[..] {
+            let id = Cow::Borrowed(self.plain(self.cell(row, only)));
+            (id, IdKind::Native)
+        } else {
+            let part = |column: &ColumnId| self.plain(self.cell(row, *column));
+            let parts: Vec<&str> = columns.iter().map(part).collect();
+            let is_empty = parts.iter().all(|part| trim(part).is_empty());
+            let joined = if is_empty {
+                String::new()
+            } else {
+                parts.join("\x1f")
+            };
+            (Cow::Owned(joined), IdKind::Composite)
         };
         if !trim(&id).is_empty() {
             draft.operation_id = id;
@@ -552,17 +537,15 @@ impl<'p> RowReader<'p> {
     }
 
     fn time_text<'r>(&self, rule: &TimeRule, row: Row<'r>) -> Cow<'r, str> {
-        match rule.columns[..] {
-            [only] => Cow::Borrowed(self.cell(row, only)),
-            _ => {
-                let cells: Vec<&str> = rule
-                    .columns
-                    .iter()
-                    .map(|column| self.cell(row, *column))
-                    .collect();
-                Cow::Owned(trim(&cells.join(" ")).to_owned())
-            }
+        if let [only] = rule.columns[..] {
+            return Cow::Borrowed(self.cell(row, only));
         }
+        let cells: Vec<&str> = rule
+            .columns
+            .iter()
+            .map(|column| self.cell(row, *column))
+            .collect();
+        Cow::Owned(trim(&cells.join(" ")).to_owned())
     }
 
     fn zone_word<'r>(&self, rule: &TimeRule, row: Row<'r>) -> &'r str {
@@ -570,319 +553,6 @@ impl<'p> RowReader<'p> {
             ZoneRule::Column(column, _) => self.cell(row, *column),
             ZoneRule::InText | ZoneRule::Fixed(_) => "",
         }
-    }
-
-    // Money.
-
-    fn money(
-        &self,
-        draft: &mut Draft<'_>,
-        row: Row<'_>,
-        place: Place<'_>,
-        amounts: &mut AmountReader<'_>,
-        is_skipped: bool,
-    ) -> Result<(), Failure> {
-        let rules = &self.profile.money;
-        let amount = self.found(&rules.amount, row, place, amounts)?;
-        match &amount {
-            Some(found) => {
-                draft.facts.currency = self.currency(draft, found);
-                draft.facts.amount_minor = self.minor(draft, found, row, place, amounts)?;
-            }
-            None if is_skipped => {}
-            None => {
-                let column = first_column(&rules.amount[0].from);
-                return Err(place
-                    .cell(
-                        &self.bound.name(column),
-                        "",
-                        "is empty where an amount is expected",
-                    )
-                    .why("a row without an amount says nothing about money, and no default is safe")
-                    .remedy(
-                        "export the file again, or list such rows under skip_rows in the profile",
-                    ));
-            }
-        }
-        draft.facts.settle_currency = draft.facts.currency;
-        let net = self.found(&rules.settle_net, row, place, amounts)?;
-        if let Some(found) = &net {
-            draft.facts.settle_currency = self.currency(draft, found);
-            draft.facts.net_minor = Some(self.minor(draft, found, row, place, amounts)?);
-        }
-        let gross = match self.found(&rules.settle_gross, row, place, amounts)? {
-            Some(found) => {
-                let currency = self.currency(draft, &found);
-                if net.is_none() {
-                    draft.facts.settle_currency = currency;
-                }
-                let minor = self.minor(draft, &found, row, place, amounts)?;
-                Some((minor, currency))
-            }
-            None => None,
-        };
-        self.fees(draft, row, place, amounts)?;
-        let facts = &mut draft.facts;
-        let fee = facts.fee_minor.unwrap_or(0);
-        let settled = match gross {
-            Some((gross, currency)) => (currency == facts.settle_currency).then_some(gross),
-            None => (facts.currency == facts.settle_currency).then_some(facts.amount_minor),
-        };
-        if facts.net_minor.is_none()
-            && (gross.is_some() || rules.net_is_amount_less_fee)
-            && amount.is_some()
-        {
-            facts.net_minor = settled.and_then(|settled| settled.checked_sub(fee));
-        }
-        if let (Some(check), Some(settled), Some(net), Some(fee)) = (
-            self.profile.checks.row_net,
-            settled,
-            facts.net_minor,
-            facts.fee_minor,
-        ) {
-            check_net(check, place, settled, fee, net)?;
-        }
-        Ok(())
-    }
-
-    fn fees(
-        &self,
-        draft: &mut Draft<'_>,
-        row: Row<'_>,
-        place: Place<'_>,
-        amounts: &mut AmountReader<'_>,
-    ) -> Result<(), Failure> {
-        let rules = &self.profile.money;
-        let mut fees = Vec::new();
-        match self.found(&rules.fee_total, row, place, amounts)? {
-            Some(total) => fees.push(total),
-            None => {
-                for rule in &rules.fees {
-                    fees.extend(self.found(std::slice::from_ref(rule), row, place, amounts)?);
-                }
-            }
-        }
-        for found in &fees {
-            // A fee of nothing needs no currency; some formats leave it empty then.
-            let minor = if found.number.mantissa == 0 {
-                0
-            } else {
-                let currency = self.currency(draft, found);
-                let minor = self.minor(draft, found, row, place, amounts)?;
-                if currency != draft.facts.settle_currency {
-                    draft.object(&format!(
-                        "column \"{}\" holds a fee in {currency}, and the row settles in {}",
-                        self.bound.name(found.column),
-                        draft.facts.settle_currency
-                    ));
-                }
-                minor
-            };
-            draft.facts.fee_minor = Some(draft.facts.fee_minor.unwrap_or(0).saturating_add(minor));
-        }
-        Ok(())
-    }
-
-    /// The first of the rules whose cells are not empty, as a number.
-    fn found(
-        &self,
-        rules: &[AmountRule],
-        row: Row<'_>,
-        place: Place<'_>,
-        amounts: &mut AmountReader<'_>,
-    ) -> Result<Option<Found>, Failure> {
-        for rule in rules {
-            let number = match &rule.from {
-                AmountFrom::Column(column) => self.number(*column, row, place, amounts)?,
-                AmountFrom::CreditDebit { credit, debit } => {
-                    let in_credit = self.unsigned(*credit, row, place, amounts)?;
-                    let in_debit = self.unsigned(*debit, row, place, amounts)?;
-                    match (in_credit, in_debit) {
-                        (None, None) => None,
-                        (credit, debit) => Some(difference(credit, debit).ok_or_else(|| {
-                            place.row("holds a credit and a debit that are too large")
-                        })?),
-                    }
-                }
-                AmountFrom::Signed {
-                    column,
-                    sign,
-                    negative,
-                } => match self.unsigned(*column, row, place, amounts)? {
-                    None => None,
-                    Some(number) => {
-                        let word = self.cell(row, *sign);
-                        if word.is_empty() && number.mantissa != 0 {
-                            return Err(place
-                                .cell(
-                                    &self.bound.name(*sign),
-                                    "",
-                                    "is empty where the sign of an amount is expected",
-                                )
-                                .why("the profile reads the sign from this column")
-                                .remedy("export the file again"));
-                        }
-                        let is_negative = negative.iter().any(|known| known == word);
-                        Some(negated(number, is_negative))
-                    }
-                },
-            };
-            if let Some(number) = number {
-                let (currency, unknown_currency) = match &rule.currency {
-                    CurrencyFrom::Const(currency) => (*currency, None),
-                    CurrencyFrom::Column(column) => {
-                        let cell = self.cell(row, *column);
-                        match Currency::parse(cell).filter(|code| amounts.is_known(*code)) {
-                            Some(currency) => (currency, None),
-                            None => (Currency::NONE, Some((*column, cell.to_owned()))),
-                        }
-                    }
-                };
-                return Ok(Some(Found {
-                    column: first_column(&rule.from),
-                    number: negated(number, rule.is_negated),
-                    currency,
-                    unknown_currency,
-                }));
-            }
-        }
-        Ok(None)
-    }
-
-    fn number(
-        &self,
-        column: ColumnId,
-        row: Row<'_>,
-        place: Place<'_>,
-        amounts: &mut AmountReader<'_>,
-    ) -> Result<Option<Number>, Failure> {
-        let cell = self.cell(row, column);
-        if cell.is_empty() {
-            return Ok(None);
-        }
-        amounts.number(cell, place.line).map(Some).map_err(|error| {
-            let (finding, why, remedy) = error.explain(amounts.format);
-            place
-                .cell(&self.bound.name(column), cell, &finding)
-                .why(why)
-                .remedy(remedy)
-        })
-    }
-
-    fn unsigned(
-        &self,
-        column: ColumnId,
-        row: Row<'_>,
-        place: Place<'_>,
-        amounts: &mut AmountReader<'_>,
-    ) -> Result<Option<Number>, Failure> {
-        match self.number(column, row, place, amounts)? {
-            Some(number) if number.mantissa < 0 => Err(place
-                .cell(
-                    &self.bound.name(column),
-                    self.cell(row, column),
-                    "has a sign of its own",
-                )
-                .why(
-                    "the profile takes the sign from credit and debit, or from a column of its own",
-                )
-                .remedy(
-                    "read the column as a signed amount: amount = { column = …, currency = … }",
-                )),
-            number => Ok(number),
-        }
-    }
-
-    /// The currency of a number; an unknown one is a finding about the row.
-    fn currency(&self, draft: &mut Draft<'_>, found: &Found) -> Currency {
-        if let Some((column, written)) = &found.unknown_currency {
-            draft.object(&format!(
-                "column \"{}\" holds {}, which is no currency with minor units",
-                self.bound.name(*column),
-                shown(written)
-            ));
-        }
-        found.currency
-    }
-
-    fn minor(
-        &self,
-        draft: &mut Draft<'_>,
-        found: &Found,
-        row: Row<'_>,
-        place: Place<'_>,
-        amounts: &mut AmountReader<'_>,
-    ) -> Result<i64, Failure> {
-        match amounts.minor(found.number, found.currency) {
-            Ok(Minor::Exact(minor) | Minor::NoCurrency(minor)) => Ok(minor),
-            Ok(Minor::Rest(minor)) => {
-                draft.object(&format!(
-                    "{} in column \"{}\" leaves a rest below the minor unit of {}",
-                    shown(self.cell(row, found.column)),
-                    self.bound.name(found.column),
-                    found.currency
-                ));
-                Ok(minor)
-            }
-            Err(error) => {
-                let (finding, why, remedy) = error.explain(amounts.format);
-                Err(place
-                    .cell(
-                        &self.bound.name(found.column),
-                        self.cell(row, found.column),
-                        &finding,
-                    )
-                    .why(why)
-                    .remedy(remedy))
-            }
-        }
-    }
-
-    fn derived_refund(
-        &self,
-        draft: &mut Draft<'_>,
-        row: Row<'_>,
-        place: Place<'_>,
-        amounts: &mut AmountReader<'_>,
-    ) -> Result<(), Failure> {
-        let Some(rule) = &self.profile.derived_refund else {
-            return Ok(());
-        };
-        let Some(total) = self.found(std::slice::from_ref(&rule.total), row, place, amounts)?
-        else {
-            return Ok(());
-        };
-        if total.number.mantissa < 0 {
-            return Err(place
-                .cell(
-                    &self.bound.name(total.column),
-                    self.cell(row, total.column),
-                    "is negative",
-                )
-                .why("a running total of refunds is read without a sign")
-                .remedy("check the column, or export the file again"));
-        }
-        if total.number.mantissa > 0 {
-            let currency = self.currency(draft, &total);
-            if currency != draft.facts.currency {
-                draft.object(&format!(
-                    "column \"{}\" holds refunds in {currency}, and the payment is in {}",
-                    self.bound.name(total.column),
-                    draft.facts.currency
-                ));
-            }
-        }
-        let minor = self.minor(draft, &total, row, place, amounts)?;
-        draft.facts.refund_total_minor = Some(minor);
-        draft.facts.refunded_at = match self.time(&rule.at, row, place)? {
-            Some(Read::At(at)) => Some(at),
-            Some(Read::Unclear(at, _)) => {
-                draft.object("the time of its refund is one that the clocks of its zone skipped or showed twice");
-                Some(at)
-            }
-            None => None,
-        };
-        Ok(())
     }
 
     // Verdicts about the row as a whole.
@@ -962,64 +632,6 @@ impl<'p> RowReader<'p> {
             ));
         }
     }
-}
-
-fn check_net(
-    check: RowNet,
-    place: Place<'_>,
-    settled: i64,
-    fee: i64,
-    net: i64,
-) -> Result<(), Failure> {
-    if check.only_where_net && net == 0 {
-        return Ok(());
-    }
-    let off = i128::from(net) - (i128::from(settled) - i128::from(fee));
-    if off.abs() <= i128::from(check.tolerance_minor) {
-        return Ok(());
-    }
-    Err(place
-        .row(&format!("has a net of {net} where amount {settled} - fee {fee} is expected (minor units)"))
-        .why("the profile promises net == amount - fee, and a row that breaks it puts every sum in doubt")
-        .remedy("check the signs (a fee is positive when it costs) and the units of the three columns"))
-}
-
-fn first_column(from: &AmountFrom) -> ColumnId {
-    match from {
-        AmountFrom::Column(column)
-        | AmountFrom::CreditDebit { credit: column, .. }
-        | AmountFrom::Signed { column, .. } => *column,
-    }
-}
-
-fn negated(number: Number, is_negated: bool) -> Number {
-    Number {
-        mantissa: if is_negated {
-            -number.mantissa
-        } else {
-            number.mantissa
-        },
-        ..number
-    }
-}
-
-/// Credit − debit; what is missing counts as nothing.
-fn difference(credit: Option<Number>, debit: Option<Number>) -> Option<Number> {
-    let zero = Number {
-        mantissa: 0,
-        scale: 0,
-    };
-    let (credit, debit) = (credit.unwrap_or(zero), debit.unwrap_or(zero));
-    let scale = credit.scale.max(debit.scale);
-    let scaled = |number: Number| {
-        number
-            .mantissa
-            .checked_mul(10_i128.checked_pow(scale - number.scale)?)
-    };
-    Some(Number {
-        mantissa: scaled(credit)?.checked_sub(scaled(debit)?)?,
-        scale,
-    })
 }
 
 /// The text or number at a pointer into a cell's JSON; empty where there is none.

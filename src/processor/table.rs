@@ -5,8 +5,6 @@
 //! person finds in an editor, behind quoted line breaks, blank lines and every kind of line end. Cells are borrowed from
 //! the text; a property test holds it against the `csv` crate.
 
-use std::fmt::Write as _;
-
 use crate::exit::Failure;
 
 /// Longest field that is read, in bytes. Far above any id, amount or description.
@@ -56,7 +54,11 @@ pub fn shown(value: &str) -> String {
         if is_card && character.is_ascii_digit() {
             text.push('*');
         } else {
-            let _ = write!(text, "{}", character.escape_debug());
+            // An apostrophe is what it is; control characters and quotes are escaped.
+            match character {
+                '\'' => text.push('\''),
+                _ => text.extend(character.escape_debug()),
+            }
         }
     }
     text.push('"');
@@ -81,7 +83,7 @@ fn looks_like_a_card(value: &str) -> bool {
             (_, double) => double,
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// The text without white space at its ends, including line breaks, no-break spaces, byte-order marks and other invisible
@@ -465,6 +467,7 @@ mod tests {
     fn an_error_shows_a_value_but_never_a_card_number() {
         assert_eq!(shown("15.0x"), "\"15.0x\"");
         assert_eq!(shown("a\nb"), "\"a\\nb\"");
+        assert_eq!(shown("'=1"), "\"'=1\"");
         assert_eq!(shown("4111 1111 1111 1111"), "\"**** **** **** ****\"");
         assert_eq!(shown("4111111111111112"), "\"4111111111111112\"");
         assert_eq!(shown(&"x".repeat(100)).chars().count(), SHOWN_CHARS_MAX + 3);

@@ -1,0 +1,389 @@
+//! The money of a row: amount, net, fees and running totals, in minor units and with the contract's signs.
+
+use super::{Draft, RowReader};
+use crate::exit::Failure;
+use crate::money::{Currency, Number};
+use crate::processor::amount::{AmountReader, Minor};
+use crate::processor::moment::Read;
+use crate::processor::profile::{AmountFrom, AmountRule, ColumnId, CurrencyFrom, RowNet};
+use crate::processor::table::{Place, Row, shown};
+
+/// A number with its currency, as a rule of the profile found it.
+struct Found {
+    column: ColumnId,
+    number: Number,
+    currency: Currency,
+    /// The cell of a currency that is not known.
+    unknown_currency: Option<(ColumnId, String)>,
+}
+
+impl RowReader<'_> {
+    pub(super) fn money(
+        &self,
+        draft: &mut Draft<'_>,
+        row: Row<'_>,
+        place: Place<'_>,
+        amounts: &mut AmountReader<'_>,
+        is_skipped: bool,
+    ) -> Result<(), Failure> {
+        let rules = &self.profile.money;
+        let amount = self.found(&rules.amount, row, place, amounts)?;
+        match &amount {
+            Some(found) => {
+                draft.facts.currency = self.currency(draft, found);
+                draft.facts.amount_minor = self.minor(draft, found, row, place, amounts)?;
+            }
+            None if is_skipped => {}
+            None => {
+                let column = first_column(&rules.amount[0].from);
+                return Err(place
+                    .cell(
+                        &self.bound.name(column),
+                        "",
+                        "is empty where an amount is expected",
+                    )
+                    .why("a row without an amount says nothing about money, and no default is safe")
+                    .remedy(
+                        "export the file again, or list such rows under skip_rows in the profile",
+                    ));
+            }
+        }
+        draft.facts.settle_currency = draft.facts.currency;
+        let net = self.found(&rules.settle_net, row, place, amounts)?;
+        if let Some(found) = &net {
+            draft.facts.settle_currency = self.currency(draft, found);
+            draft.facts.net_minor = Some(self.minor(draft, found, row, place, amounts)?);
+        }
+        let gross = match self.found(&rules.settle_gross, row, place, amounts)? {
+            Some(found) => {
+                let currency = self.currency(draft, &found);
+                if net.is_none() {
+                    draft.facts.settle_currency = currency;
+                }
+                let minor = self.minor(draft, &found, row, place, amounts)?;
+                Some((minor, currency))
+            }
+            None => None,
+        };
+        self.fees(draft, row, place, amounts)?;
+        let facts = &mut draft.facts;
+        let fee = facts.fee_minor.unwrap_or(0);
+        let settled = match gross {
+            Some((gross, currency)) => (currency == facts.settle_currency).then_some(gross),
+            None => (facts.currency == facts.settle_currency).then_some(facts.amount_minor),
+        };
+        if facts.net_minor.is_none()
+            && (gross.is_some() || rules.net_is_amount_less_fee)
+            && amount.is_some()
+        {
+            facts.net_minor = settled.and_then(|settled| settled.checked_sub(fee));
+        }
+        if let (Some(check), Some(settled), Some(net), Some(fee)) = (
+            self.profile.checks.row_net,
+            settled,
+            facts.net_minor,
+            facts.fee_minor,
+        ) {
+            check_net(check, place, settled, fee, net)?;
+        }
+        Ok(())
+    }
+
+    fn fees(
+        &self,
+        draft: &mut Draft<'_>,
+        row: Row<'_>,
+        place: Place<'_>,
+        amounts: &mut AmountReader<'_>,
+    ) -> Result<(), Failure> {
+        let rules = &self.profile.money;
+        let mut fees = Vec::new();
+        match self.found(&rules.fee_total, row, place, amounts)? {
+            Some(total) => fees.push(total),
+            None => {
+                for rule in &rules.fees {
+                    fees.extend(self.found(std::slice::from_ref(rule), row, place, amounts)?);
+                }
+            }
+        }
+        for found in &fees {
+            // A fee of nothing needs no currency; some formats leave it empty then.
+            let minor = if found.number.mantissa == 0 {
+                0
+            } else {
+                let currency = self.currency(draft, found);
+                let minor = self.minor(draft, found, row, place, amounts)?;
+                if currency != draft.facts.settle_currency {
+                    draft.object(&format!(
+                        "column \"{}\" holds a fee in {currency}, and the row settles in {}",
+                        self.bound.name(found.column),
+                        draft.facts.settle_currency
+                    ));
+                }
+                minor
+            };
+            draft.facts.fee_minor = Some(draft.facts.fee_minor.unwrap_or(0).saturating_add(minor));
+        }
+        Ok(())
+    }
+
+    /// The first of the rules whose cells are not empty, as a number.
+    fn found(
+        &self,
+        rules: &[AmountRule],
+        row: Row<'_>,
+        place: Place<'_>,
+        amounts: &mut AmountReader<'_>,
+    ) -> Result<Option<Found>, Failure> {
+        for rule in rules {
+            let number = match &rule.from {
+                AmountFrom::Column(column) => self.number(*column, row, place, amounts)?,
+                AmountFrom::CreditDebit { credit, debit } => {
+                    let in_credit = self.unsigned(*credit, row, place, amounts)?;
+                    let in_debit = self.unsigned(*debit, row, place, amounts)?;
+                    match (in_credit, in_debit) {
+                        (None, None) => None,
+                        (credit, debit) => Some(difference(credit, debit).ok_or_else(|| {
+                            place.row("holds a credit and a debit that are too large")
+                        })?),
+                    }
+                }
+                AmountFrom::Signed {
+                    column,
+                    sign,
+                    negative,
+                } => match self.unsigned(*column, row, place, amounts)? {
+                    None => None,
+                    Some(number) => {
+                        let word = self.cell(row, *sign);
+                        if word.is_empty() && number.mantissa != 0 {
+                            return Err(place
+                                .cell(
+                                    &self.bound.name(*sign),
+                                    "",
+                                    "is empty where the sign of an amount is expected",
+                                )
+                                .why("the profile reads the sign from this column")
+                                .remedy("export the file again"));
+                        }
+                        let is_negative = negative.iter().any(|known| known == word);
+                        Some(negated(number, is_negative))
+                    }
+                },
+            };
+            if let Some(number) = number {
+                let (currency, unknown_currency) = match &rule.currency {
+                    CurrencyFrom::Const(currency) => (*currency, None),
+                    CurrencyFrom::Column(column) => {
+                        let cell = self.cell(row, *column);
+                        match Currency::parse(cell).filter(|code| amounts.is_known(*code)) {
+                            Some(currency) => (currency, None),
+                            None => (Currency::NONE, Some((*column, cell.to_owned()))),
+                        }
+                    }
+                };
+                return Ok(Some(Found {
+                    column: first_column(&rule.from),
+                    number: negated(number, rule.is_negated),
+                    currency,
+                    unknown_currency,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn number(
+        &self,
+        column: ColumnId,
+        row: Row<'_>,
+        place: Place<'_>,
+        amounts: &mut AmountReader<'_>,
+    ) -> Result<Option<Number>, Failure> {
+        let cell = self.cell(row, column);
+        if cell.is_empty() {
+            return Ok(None);
+        }
+        amounts.number(cell, place.line).map(Some).map_err(|error| {
+            let (finding, why, remedy) = error.explain(amounts.format);
+            place
+                .cell(&self.bound.name(column), cell, &finding)
+                .why(why)
+                .remedy(remedy)
+        })
+    }
+
+    fn unsigned(
+        &self,
+        column: ColumnId,
+        row: Row<'_>,
+        place: Place<'_>,
+        amounts: &mut AmountReader<'_>,
+    ) -> Result<Option<Number>, Failure> {
+        match self.number(column, row, place, amounts)? {
+            Some(number) if number.mantissa < 0 => Err(place
+                .cell(
+                    &self.bound.name(column),
+                    self.cell(row, column),
+                    "has a sign of its own",
+                )
+                .why(
+                    "the profile takes the sign from credit and debit, or from a column of its own",
+                )
+                .remedy(
+                    "read the column as a signed amount: amount = { column = …, currency = … }",
+                )),
+            number => Ok(number),
+        }
+    }
+
+    /// The currency of a number; an unknown one is a finding about the row.
+    fn currency(&self, draft: &mut Draft<'_>, found: &Found) -> Currency {
+        if let Some((column, written)) = &found.unknown_currency {
+            draft.object(&format!(
+                "column \"{}\" holds {}, which is no currency with minor units",
+                self.bound.name(*column),
+                shown(written)
+            ));
+        }
+        found.currency
+    }
+
+    fn minor(
+        &self,
+        draft: &mut Draft<'_>,
+        found: &Found,
+        row: Row<'_>,
+        place: Place<'_>,
+        amounts: &mut AmountReader<'_>,
+    ) -> Result<i64, Failure> {
+        match amounts.minor(found.number, found.currency) {
+            Ok(Minor::Exact(minor) | Minor::NoCurrency(minor)) => Ok(minor),
+            Ok(Minor::Rest(minor)) => {
+                draft.object(&format!(
+                    "{} in column \"{}\" leaves a rest below the minor unit of {}",
+                    shown(self.cell(row, found.column)),
+                    self.bound.name(found.column),
+                    found.currency
+                ));
+                Ok(minor)
+            }
+            Err(error) => {
+                let (finding, why, remedy) = error.explain(amounts.format);
+                Err(place
+                    .cell(
+                        &self.bound.name(found.column),
+                        self.cell(row, found.column),
+                        &finding,
+                    )
+                    .why(why)
+                    .remedy(remedy))
+            }
+        }
+    }
+
+    pub(super) fn derived_refund(
+        &self,
+        draft: &mut Draft<'_>,
+        row: Row<'_>,
+        place: Place<'_>,
+        amounts: &mut AmountReader<'_>,
+    ) -> Result<(), Failure> {
+        let Some(rule) = &self.profile.derived_refund else {
+            return Ok(());
+        };
+        let Some(total) = self.found(std::slice::from_ref(&rule.total), row, place, amounts)?
+        else {
+            return Ok(());
+        };
+        if total.number.mantissa < 0 {
+            return Err(place
+                .cell(
+                    &self.bound.name(total.column),
+                    self.cell(row, total.column),
+                    "is negative",
+                )
+                .why("a running total of refunds is read without a sign")
+                .remedy("check the column, or export the file again"));
+        }
+        if total.number.mantissa > 0 {
+            let currency = self.currency(draft, &total);
+            if currency != draft.facts.currency {
+                draft.object(&format!(
+                    "column \"{}\" holds refunds in {currency}, and the payment is in {}",
+                    self.bound.name(total.column),
+                    draft.facts.currency
+                ));
+            }
+        }
+        let minor = self.minor(draft, &total, row, place, amounts)?;
+        draft.facts.refund_total_minor = Some(minor);
+        draft.facts.refunded_at = match self.time(&rule.at, row, place)? {
+            Some(Read::At(at)) => Some(at),
+            Some(Read::Unclear(at, _)) => {
+                draft.object("the time of its refund is one that the clocks of its zone skipped or showed twice");
+                Some(at)
+            }
+            None => None,
+        };
+        Ok(())
+    }
+}
+
+fn check_net(
+    check: RowNet,
+    place: Place<'_>,
+    settled: i64,
+    fee: i64,
+    net: i64,
+) -> Result<(), Failure> {
+    if check.only_where_net && net == 0 {
+        return Ok(());
+    }
+    let off = i128::from(net) - (i128::from(settled) - i128::from(fee));
+    if off.abs() <= i128::from(check.tolerance_minor) {
+        return Ok(());
+    }
+    Err(place
+        .row(&format!("has a net of {net} where amount {settled} - fee {fee} is expected (minor units)"))
+        .why("the profile promises net == amount - fee, and a row that breaks it puts every sum in doubt")
+        .remedy("check the signs (a fee is positive when it costs) and the units of the three columns"))
+}
+
+fn first_column(from: &AmountFrom) -> ColumnId {
+    match from {
+        AmountFrom::Column(column)
+        | AmountFrom::CreditDebit { credit: column, .. }
+        | AmountFrom::Signed { column, .. } => *column,
+    }
+}
+
+fn negated(number: Number, is_negated: bool) -> Number {
+    Number {
+        mantissa: if is_negated {
+            -number.mantissa
+        } else {
+            number.mantissa
+        },
+        ..number
+    }
+}
+
+/// Credit − debit; what is missing counts as nothing.
+fn difference(credit: Option<Number>, debit: Option<Number>) -> Option<Number> {
+    let zero = Number {
+        mantissa: 0,
+        scale: 0,
+    };
+    let (credit, debit) = (credit.unwrap_or(zero), debit.unwrap_or(zero));
+    let scale = credit.scale.max(debit.scale);
+    let scaled = |number: Number| {
+        number
+            .mantissa
+            .checked_mul(10_i128.checked_pow(scale - number.scale)?)
+    };
+    Some(Number {
+        mantissa: scaled(credit)?.checked_sub(scaled(debit)?)?,
+        scale,
+    })
+}
