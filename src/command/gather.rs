@@ -3,6 +3,7 @@
 //! The feed alone is never enough: a refund of today hangs on a charge of last month. What is stored is loaded by time and
 //! by key, until no row leads to another one that is missing.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::exit::Failure;
@@ -94,35 +95,41 @@ const WHOLE_FACTOR: u64 = 4;
 /// A store of so few rows is always read whole.
 const WHOLE_ROWS: u64 = 50_000;
 
-/// Reads what the store knows about a feed and about imported intents.
+/// Reads what the store knows about a feed and about imported intents. One side is merged before the other is loaded, so
+/// that no more than one copy of a side is held beside the result.
 pub async fn gather<S: Store>(
     store: &mut S,
     question: Question<'_>,
     feed: Operations,
-    file: Option<&Intents>,
+    file: Option<Cow<'_, Intents>>,
 ) -> Result<Gathered, Failure> {
     let counts = store.counts(question.source, question.scope).await?;
-    let file_rows = file.map_or(0, Intents::len) as u64;
+    let file_rows = file.as_ref().map_or(0, |rows| rows.len()) as u64;
     let is_whole = |stored: u64, input: u64| stored <= WHOLE_ROWS.max(WHOLE_FACTOR * input);
-    let (mut stored_operations, stored_intents) =
+    let file = file.unwrap_or_default();
+    let (merged, mut stored) =
         if is_whole(counts.operations, feed.len() as u64) && is_whole(counts.intents, file_rows) {
-            let operations = store
-                .operations(question.source, OperationSelection::All)
-                .await?;
             let intents = store.intents(question.scope, IntentSelection::All).await?;
-            (operations, intents)
+            let merged = merge::merge(&file, &intents);
+            drop((intents, file));
+            (
+                merged,
+                store
+                    .operations(question.source, OperationSelection::All)
+                    .await?,
+            )
         } else {
-            by_key(store, question, &feed, file).await?
+            let (operations, intents) = by_key(store, question, &feed, &file).await?;
+            (merge::merge(&file, &intents), operations)
         };
     let mut sources = vec![question.source];
     if question.judges_unowned {
         sources.push(question.scope);
     }
     let open = store.open_breaks(&sources, question.as_of).await?;
-    let nothing = Intents::default();
-    let merged = merge::merge(file.unwrap_or(&nothing), &stored_intents);
-    take_over(&mut stored_operations, &merged);
-    let recognised = recognise::recognise(feed, &stored_operations);
+    take_over(&mut stored, &merged);
+    let recognised = recognise::recognise(feed, &stored);
+    drop(stored);
     let links = recognised.links(&merged.intents);
     let is_linked_elsewhere = merged
         .linked_source
@@ -163,18 +170,16 @@ async fn by_key<S: Store>(
     store: &mut S,
     question: Question<'_>,
     feed: &Operations,
-    file: Option<&Intents>,
+    file: &Intents,
 ) -> Result<(StoredOperations, StoredIntents), Failure> {
     let (source, scope) = (question.source, question.scope);
     let mut operations = Collected::default();
     let mut intents = CollectedIntents::default();
     let mut asked = Keys::default();
     asked.operations_of(feed);
-    if let Some(file) = file {
-        asked.intents_of(file);
-        let ids: Vec<&str> = file.iter().map(|intent| intent.intent_id).collect();
-        intents.add(&store.intents(scope, IntentSelection::Ids(&ids)).await?);
-    }
+    asked.intents_of(file);
+    let ids: Vec<&str> = file.iter().map(|intent| intent.intent_id).collect();
+    intents.add(&store.intents(scope, IntentSelection::Ids(&ids)).await?);
     operations.add(
         &store
             .operations(source, OperationSelection::Since(question.since))

@@ -7,6 +7,7 @@
 //! Nothing flows back. A dry run is the same line up to the commit, on a store that is only read. A file source is one
 //! slice: everything of it is committed, or nothing.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use crate::cli::{CommonArgs, RunArgs};
@@ -33,9 +34,6 @@ use super::compose::{self, Slice, Told};
 use super::gather::{Gathered, Question, gather};
 use super::progress::Progress;
 use super::{World, deliver};
-
-/// How long a source is held without renewal: a run that was killed blocks the next one no longer than this.
-pub const LEASE: Span = Span::hours(2);
 
 /// `paysweep run`.
 pub async fn execute(
@@ -246,7 +244,7 @@ async fn begin<S: Store>(
             fingerprint: &fingerprint,
         }),
         owner: &job.owner,
-        ttl: LEASE,
+        ttl: job.settings.lease,
     };
     match store.begin(&start).await? {
         Begun::New => Ok(None),
@@ -315,7 +313,7 @@ async fn slices<S: Store>(
     progress: &mut Progress,
 ) -> Result<(), Failure> {
     progress.step("reading intents", None);
-    let file =
+    let mut file =
         read_intents(job.settings).map_err(|failure| failure.state("nothing was written"))?;
     for (n, prepared) in job.sources.iter().enumerate() {
         let is_last = n + 1 == job.sources.len();
@@ -323,7 +321,12 @@ async fn slices<S: Store>(
             None
         } else {
             match store
-                .claim(&prepared.source.name, &job.run_id, &job.owner, LEASE)
+                .claim(
+                    &prepared.source.name,
+                    &job.run_id,
+                    &job.owner,
+                    job.settings.lease,
+                )
                 .await
             {
                 Ok(claim) => Some(claim),
@@ -341,7 +344,12 @@ async fn slices<S: Store>(
             job,
             prepared,
             is_last,
-            file.as_ref(),
+            // The last source may have the rows, so that they need not be held twice.
+            if is_last {
+                file.take().map(Cow::Owned)
+            } else {
+                file.as_ref().map(Cow::Borrowed)
+            },
             claim.as_ref(),
             told,
             progress,
@@ -392,7 +400,7 @@ async fn slice<S: Store>(
     job: &Job<'_>,
     prepared: &Prepared<'_>,
     is_last: bool,
-    file: Option<&Intents>,
+    file: Option<Cow<'_, Intents>>,
     claim: Option<&Claim>,
     told: &Told,
     progress: &mut Progress,
@@ -430,8 +438,10 @@ async fn slice<S: Store>(
         judges_unowned: is_last,
         as_of: job.as_of,
     };
+    renew(store, job, claim).await?;
     progress.step("gathering what is known", None);
     let gathered = gather(store, question, operations, file).await?;
+    renew(store, job, claim).await?;
     progress.step("comparing", None);
     let snapshot = gathered.snapshot();
     let mut outcome = reconcile::reconcile(&snapshot, &prepared.rules, &frame);
@@ -457,6 +467,7 @@ async fn slice<S: Store>(
     let advance = advance(job, prepared, stored.as_ref(), &frame, &feed);
     let receipt = match claim {
         Some(claim) => {
+            renew(store, job, Some(claim)).await?;
             progress.step("writing", None);
             commit(
                 store,
@@ -484,6 +495,18 @@ async fn slice<S: Store>(
         outcome,
         receipt,
     ))
+}
+
+/// Holds the source for as long again. A run that lost it to another one ends here instead of at its commit.
+async fn renew<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    claim: Option<&Claim>,
+) -> Result<(), Failure> {
+    match claim {
+        Some(claim) => store.renew(claim, job.settings.lease).await,
+        None => Ok(()),
+    }
 }
 
 /// The money that a repair is about, for the guard on amounts.

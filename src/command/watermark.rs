@@ -127,10 +127,10 @@ async fn move_to(
             config_hash: &settings.digest,
             run_key: None,
             owner: &run_id,
-            ttl: run::LEASE,
+            ttl: settings.lease,
         })
         .await?;
-    let claim = store.claim(&name, &run_id, &run_id, run::LEASE).await?;
+    let claim = store.claim(&name, &run_id, &run_id, settings.lease).await?;
     let by = super::person(world);
     let written = store
         .set_watermark(

@@ -54,6 +54,7 @@ pub(super) fn read(
         Some(value) => zone(&value)?,
         None => Zone::utc(),
     };
+    let lease = lease(root.get("store").map(|it| it.named("[store]")))?;
     let store = store(
         document,
         root.get("store").map(|it| it.named("[store]")),
@@ -82,6 +83,7 @@ pub(super) fn read(
         digest: hex(&Sha256::digest(text.as_bytes())),
         timezone,
         store,
+        lease,
         sources,
         intents,
         guards,
@@ -128,6 +130,29 @@ fn point(value: &Value<'_>, zone: &Zone, now: Instant) -> Result<Instant, Failur
 
 // ---- [store]
 
+/// The default of `[store] lease`: long enough for a slow step, short enough that nobody has to unlock anything.
+const LEASE: Span = Span(120_000_000);
+/// The shortest lease: the database's clock is read in milliseconds, a commit takes longer than that.
+const LEASE_MIN: Span = Span(1_000_000);
+
+/// How long a run holds a source without renewing: a killed run blocks the next one no longer than this.
+fn lease(section: Option<Value<'_>>) -> Result<Span, Failure> {
+    let Some(value) = section
+        .map(|section| section.table(&["url", "lease"]))
+        .transpose()?
+        .and_then(|table| table.get("lease"))
+    else {
+        return Ok(LEASE);
+    };
+    let span = value.span()?;
+    if span < LEASE_MIN {
+        return Err(value
+            .error(format!("{span} is too short for a run to renew it"))
+            .remedy("write at least \"1s\""));
+    }
+    Ok(span)
+}
+
 fn store(
     document: Document<'_>,
     section: Option<Value<'_>>,
@@ -139,7 +164,7 @@ fn store(
     let url = match section {
         None => None,
         Some(section) => {
-            let section = section.table(&["url"])?;
+            let section = section.table(&["url", "lease"])?;
             section.get("url")
         }
     };

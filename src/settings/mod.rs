@@ -36,6 +36,8 @@ pub struct Settings {
     pub timezone: Zone,
     /// Where paysweep keeps its memory.
     pub store: StoreUrl,
+    /// How long a run holds a source without renewing: a killed run blocks the next one no longer. Default 120 s.
+    pub lease: Span,
     /// Sorted by name; at least one.
     pub sources: Vec<SourceSettings>,
     /// Our own side.
