@@ -1,4 +1,4 @@
-//! The store in one SQLite file.
+//! The store in one `SQLite` file.
 //!
 //! | module | holds |
 //! |---|---|
@@ -7,7 +7,8 @@
 //! | `bulk`, `packed` | many rows in one statement, many rows in one answer |
 //! | `lease` | run keys and leases |
 //! | `operations`, `intents` | the rows of both sides |
-//! | `breaks`, `repairs` | what differs, and what was done about it |
+//! | `breaks`, `repairs` | what differs and what is done about it, as a run writes it |
+//! | `open_items`, `ledger` | the same as it stands, and what persons say of it |
 //! | `runs` | history and watermarks |
 //! | `commit` | the one transaction of a run |
 //!
@@ -18,9 +19,9 @@
 //!   whole by itself whenever nobody writes.
 //! - Migrations are our own list of files with `user_version` as the mark, written in the same transaction as the
 //!   schema: no bookkeeping table that could meet somebody else's of the same name, and no lock but the engine's. A
-//!   PostgreSQL twin marks its version in a row of a table of its own and needs no advisory lock either.
+//!   `PostgreSQL` twin marks its version in a row of a table of its own and needs no advisory lock either.
 //! - A store is made under a temporary name and put in place whole. A file that exists is never created over.
-//! - There is no fall-back without a lock: where SQLite cannot lock or make its journal, nothing is written.
+//! - There is no fall-back without a lock: where `SQLite` cannot lock or make its journal, nothing is written.
 
 mod breaks;
 mod bulk;
@@ -28,7 +29,9 @@ mod commit;
 mod failure;
 mod intents;
 mod lease;
+mod ledger;
 mod open;
+mod open_items;
 mod operations;
 mod packed;
 mod repairs;
@@ -51,7 +54,7 @@ use crate::model::run::Watermark;
 use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::time::{Instant, Span};
 
-/// A store in one SQLite file.
+/// A store in one `SQLite` file.
 #[derive(Debug)]
 pub struct SqliteStore {
     connection: SqliteConnection,
@@ -177,7 +180,7 @@ impl Store for SqliteStore {
         sources: &[&str],
         as_of: Instant,
     ) -> Result<Vec<Break>, Failure> {
-        breaks::open(&mut self.connection, sources, as_of).await
+        open_items::open(&mut self.connection, sources, as_of).await
     }
 
     async fn commit(&mut self, claim: &Claim, commit: &Commit<'_>) -> Result<Receipt, Failure> {
@@ -216,11 +219,11 @@ impl Store for SqliteStore {
     }
 
     async fn unconfirmed(&mut self, scope: &str) -> Result<Unconfirmed, Failure> {
-        repairs::unconfirmed(&mut self.connection, scope).await
+        ledger::unconfirmed(&mut self.connection, scope).await
     }
 
     async fn breaks(&mut self, filter: &BreakFilter<'_>) -> Result<Vec<Break>, Failure> {
-        breaks::filtered(&mut self.connection, filter).await
+        open_items::filtered(&mut self.connection, filter).await
     }
 
     async fn break_detail(
@@ -228,7 +231,7 @@ impl Store for SqliteStore {
         id_prefix: &str,
         as_of: Instant,
     ) -> Result<BreakDetail, Failure> {
-        breaks::detail(&mut self.connection, id_prefix, as_of).await
+        open_items::detail(&mut self.connection, id_prefix, as_of).await
     }
 
     async fn acknowledge(
@@ -237,8 +240,8 @@ impl Store for SqliteStore {
         until: Instant,
         note: &Note<'_>,
     ) -> Result<Break, Failure> {
-        let word = breaks::Word::Acknowledge(until);
-        breaks::say(&mut self.connection, id_prefix, word, note).await
+        let word = open_items::Word::Acknowledge(until);
+        open_items::say(&mut self.connection, id_prefix, word, note).await
     }
 
     async fn close(
@@ -247,20 +250,20 @@ impl Store for SqliteStore {
         how: CloseAs,
         note: &Note<'_>,
     ) -> Result<Break, Failure> {
-        let word = breaks::Word::Close(how);
-        breaks::say(&mut self.connection, id_prefix, word, note).await
+        let word = open_items::Word::Close(how);
+        open_items::say(&mut self.connection, id_prefix, word, note).await
     }
 
     async fn closes(&mut self, sources: &[&str]) -> Result<Vec<(String, CloseAs)>, Failure> {
-        breaks::closes(&mut self.connection, sources).await
+        open_items::closes(&mut self.connection, sources).await
     }
 
     async fn repairs(&mut self, filter: &RepairFilter<'_>) -> Result<Vec<RepairDetail>, Failure> {
-        repairs::filtered(&mut self.connection, filter).await
+        ledger::filtered(&mut self.connection, filter).await
     }
 
     async fn repair(&mut self, id_prefix: &str) -> Result<RepairDetail, Failure> {
-        repairs::detail(&mut self.connection, id_prefix).await
+        ledger::detail(&mut self.connection, id_prefix).await
     }
 
     async fn decide(
@@ -269,11 +272,11 @@ impl Store for SqliteStore {
         decision: Decision,
         note: &Note<'_>,
     ) -> Result<RepairDetail, Failure> {
-        repairs::decide(&mut self.connection, id_prefix, decision, note).await
+        ledger::decide(&mut self.connection, id_prefix, decision, note).await
     }
 
     async fn apply(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure> {
-        repairs::apply(&mut self.connection, id_prefix, note).await
+        ledger::apply(&mut self.connection, id_prefix, note).await
     }
 
     async fn runs(&mut self, limit: u32) -> Result<Vec<RunRow>, Failure> {

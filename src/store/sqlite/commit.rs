@@ -7,7 +7,7 @@ use sqlx::{Connection, SqliteConnection};
 use super::failure::Doing;
 use super::intents::Writing;
 use super::repairs::Written;
-use super::{breaks, intents, lease, open, operations, repairs, runs};
+use super::{breaks, intents, lease, ledger, open, open_items, operations, repairs, runs};
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, BreakDisposition};
 use crate::model::repair::RepairState;
@@ -197,7 +197,7 @@ async fn already_committed(
         run_id: commit.run_id,
         ..RepairFilter::default()
     };
-    let written = repairs::filtered(connection, &filter).await?;
+    let written = ledger::filtered(connection, &filter).await?;
     let conflicts = written
         .iter()
         .filter(|detail| detail.item.state == RepairState::Failed)
@@ -208,7 +208,7 @@ async fn already_committed(
         repairs_written: written.into_iter().map(|detail| detail.item.id).collect(),
         conflicts,
         held: Vec::new(),
-        conflict_breaks: breaks::conflicts_of(
+        conflict_breaks: open_items::conflicts_of(
             connection,
             commit.run_id,
             &claim.source,

@@ -35,14 +35,14 @@ macro_rules! listed {
 }
 
 const LISTED_INTENTS: Packed = Packed {
-    packed: concat!(
+    together: concat!(
         "select count(*), group_concat(packed, char(30)) from (select concat_ws(char(31), ",
         columns!(),
         ") as packed ",
         listed!(),
         ")"
     ),
-    plain: concat!(
+    one_by_one: concat!(
         "select (select json_group_array(cast(value as text)) from json_each(json_array(",
         columns!(),
         "))) ",
@@ -290,12 +290,12 @@ pub(super) async fn import(
         .map(|index| changes.rows.text.get(changes.rows.intent_id[*index]))
         .collect();
     keep_versions(connection, writing, &ids, "import").await?;
-    let changed = CHANGE_INTENTS
+    let overwritten = CHANGE_INTENTS
         .write(connection, doing, changes.changed.len(), |at, values| {
             rows.bind(changes.changed[at], values);
         })
         .await?;
-    if usize::try_from(changed) != Ok(changes.changed.len()) {
+    if usize::try_from(overwritten) != Ok(changes.changed.len()) {
         return Err(super::lost_race("intents were changed by somebody else"));
     }
     TOUCH_INTENTS
@@ -321,7 +321,7 @@ pub(super) async fn import(
             .await
             .doing(doing)?;
     }
-    Ok(added + changed)
+    Ok(added + overwritten)
 }
 
 async fn keep_versions<T: AsRef<str>>(
