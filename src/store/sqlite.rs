@@ -295,3 +295,82 @@ impl Store for SqliteStore {
         runs::freshness(&mut self.connection, source, as_of).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::operation::{Operation, Operations};
+
+    #[tokio::test]
+    async fn a_full_disk_leaves_the_store_as_it_was() {
+        let mut store = SqliteStore::in_memory().await.expect("a store");
+        let mut rows = Operations::default();
+        for number in 0..20_000 {
+            rows.push(&Operation {
+                operation_id: &format!("ch_{number}"),
+                ..Operation::EMPTY
+            });
+        }
+        let all: Vec<usize> = (0..rows.len()).collect();
+        let claim = store
+            .claim("shop", "r1", "owner", Span::hours(1))
+            .await
+            .expect("a free source");
+        sqlx::query("pragma max_page_count = 200")
+            .execute(&mut store.connection)
+            .await
+            .expect("a limit");
+        let commit = Commit {
+            run_id: "r1",
+            scope: "intents",
+            as_of: Instant(0),
+            expected_watermark: None,
+            operations: &rows,
+            files: &[],
+            new_operations: &all,
+            updated_operations: &[],
+            rejected_operations: &[],
+            intents: None,
+            links: &[],
+            breaks: &[],
+            resolved: &[],
+            repairs: &[],
+            on_conflict: &|_| unreachable!("there are no repairs"),
+            advance_to: None,
+            totals_json: "{}",
+        };
+        let failure = store.commit(&claim, &commit).await.expect_err("no space");
+        assert_eq!(failure.exit, Exit::Temporary, "{failure}");
+        let counts = store.counts("shop", "intents").await.expect("counts");
+        assert_eq!(counts.operations, 0);
+        assert!(!store.is_committed("r1", "shop").await.expect("an answer"));
+        store.check_whole().await.expect("a whole store");
+    }
+
+    #[tokio::test]
+    async fn a_store_that_somebody_else_holds_is_busy_and_nothing_else() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("paysweep.db");
+        let mut one = SqliteStore::open(&path, Mode::ReadWriteCreate)
+            .await
+            .expect("a store");
+        let mut two = SqliteStore::open(&path, Mode::ReadWriteCreate)
+            .await
+            .expect("a store");
+        sqlx::query("pragma busy_timeout = 1")
+            .execute(&mut two.connection)
+            .await
+            .expect("less patience");
+        let writing = one
+            .connection
+            .begin_with("begin immediate")
+            .await
+            .expect("a transaction");
+        let failure = two
+            .claim("shop", "r2", "owner", Span::hours(1))
+            .await
+            .expect_err("a busy store");
+        assert_eq!(failure.exit, Exit::Temporary, "{failure}");
+        drop(writing);
+    }
+}

@@ -141,10 +141,10 @@ async fn write_repairs(
         .map(|item| (item.id.as_str(), item.evidence.as_str()))
         .collect();
     let mut receipt = Receipt::nothing_written();
-    for repair in commit.repairs {
-        let evidence = evidence.get(repair.break_id.as_str()).copied();
+    let written = repairs::write(connection, writing, commit.repairs, &evidence).await?;
+    for (repair, written) in commit.repairs.iter().zip(written) {
         let id = repair.id.clone();
-        match repairs::write(connection, writing, repair, evidence.unwrap_or_default()).await? {
+        match written {
             Written::AsPlanned => receipt.repairs_written.push(id),
             Written::Held => receipt.held.push(id),
             Written::Conflict => {

@@ -7,7 +7,7 @@ use super::bulk::list;
 use super::failure::Doing;
 use super::intents::Writing;
 use super::packed::word;
-use super::repairs::{carry_out, event};
+use super::repairs::{carry_out_one, event};
 use crate::exit::Failure;
 use crate::model::breaks::BreakClass;
 use crate::model::intent::{IntentKind, IntentStatus};
@@ -204,7 +204,7 @@ pub(super) async fn decide(
             )));
         }
     };
-    event(&mut transaction, &found.item.id, next, note, "").await?;
+    event(&mut transaction, &found.item.id, next, note).await?;
     let after = detail(&mut transaction, &found.item.id).await?;
     transaction.commit().await.doing(doing)?;
     Ok(after)
@@ -234,7 +234,7 @@ pub(super) async fn apply(
         run_id: "",
         at: note.at,
     };
-    carry_out(&mut transaction, writing, &found.item, note).await?;
+    carry_out_one(&mut transaction, writing, &found.item, note).await?;
     let after = detail(&mut transaction, &found.item.id).await?;
     transaction.commit().await.doing(doing)?;
     Ok(after)

@@ -39,7 +39,8 @@ const NOTE_WATERMARK_CHANGE: &str = "\
 
 const HOW_MANY_ROWS: &str = "\
     select (select count(*) from operations where source = ?1), \
-    (select count(*) from intents where scope = ?2 and superseded_by = '')";
+    (select count(*) from intents where scope = ?2) \
+    - (select count(*) from intents where scope = ?2 and superseded_by <> '')";
 
 const IS_COMMITTED: &str = "select count(*) from run_commits where source = ?2 and run_id = ?1";
 
