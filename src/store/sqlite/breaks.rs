@@ -37,7 +37,8 @@ pub(super) const ADD_EVENTS: Bulk = Bulk {
     head: "insert into break_events (break_id, event_no, what, done_at, done_by, run_id, note, \
            closed_as, until, evidence)",
     columns: 10,
-    tail: "",
+    // Two breaks of one id in one commit tell the same.
+    tail: "on conflict do nothing",
 };
 
 const NOTE_RESOLVED: &str = "\
@@ -60,13 +61,13 @@ struct Known {
     event_no: i64,
 }
 
-/// Puts the breaks of a run. `closed` are the ids of those that repairs of this run closed.
+/// Puts the breaks of a run. `repaired` are the ids of those of which every repair was applied.
 pub(super) async fn put(
     connection: &mut SqliteConnection,
     run_id: &str,
     as_of: Instant,
     breaks: &[Break],
-    closed: &HashSet<&str>,
+    repaired: &HashSet<&str>,
 ) -> Result<(), Failure> {
     for chunk in breaks.chunks(KEYS_MAX) {
         let known = known(connection, chunk).await?;
@@ -74,10 +75,10 @@ pub(super) async fn put(
             .iter()
             .flat_map(|item| {
                 let known = known.get(item.id.as_str());
-                events_of(item, known, closed.contains(item.id.as_str()))
+                events_of(item, known, is_closed(item, repaired))
             })
             .collect();
-        write(connection, run_id, as_of, chunk, &known, closed).await?;
+        write(connection, run_id, as_of, chunk, &known, repaired).await?;
         ADD_EVENTS
             .write(connection, "writing breaks", events.len(), |at, values| {
                 let event = &events[at];
@@ -96,6 +97,13 @@ pub(super) async fn put(
             .await?;
     }
     Ok(())
+}
+
+/// Whether its repair ends it; a sticky one waits for a person.
+fn is_closed(item: &Break, repaired: &HashSet<&str>) -> bool {
+    item.disposition == BreakDisposition::Repaired
+        && !item.is_sticky
+        && repaired.contains(item.id.as_str())
 }
 
 async fn known(
@@ -171,13 +179,12 @@ async fn write(
     as_of: Instant,
     breaks: &[Break],
     known: &HashMap<String, Known>,
-    closed: &HashSet<&str>,
+    repaired: &HashSet<&str>,
 ) -> Result<(), Failure> {
     let run: Arc<str> = run_id.into();
     PUT_BREAKS
         .write(connection, "writing breaks", breaks.len(), |at, values| {
             let item = &breaks[at];
-            let is_closed = closed.contains(item.id.as_str());
             let (first_run, first_at) = match known.get(item.id.as_str()) {
                 Some(known) if !known.is_resolved => {
                     (known.first_seen_run.as_str(), known.first_seen_at)
@@ -185,7 +192,7 @@ async fn write(
                 Some(_) | None => (run_id, as_of),
             };
             // A repair that was not applied closes nothing: a person has to look.
-            let disposition = if is_closed || item.is_sticky {
+            let disposition = if repaired.contains(item.id.as_str()) {
                 item.disposition
             } else {
                 BreakDisposition::Review
@@ -217,7 +224,11 @@ async fn write(
                 .int(first_at.0)
                 .shared(&run)
                 .int(as_of.0)
-                .text(if is_closed { run_id } else { "" });
+                .text(if is_closed(item, repaired) {
+                    run_id
+                } else {
+                    ""
+                });
         })
         .await?;
     Ok(())

@@ -9,7 +9,6 @@ use super::intents::Writing;
 use super::repairs::Written;
 use super::{breaks, intents, lease, ledger, open, open_items, operations, repairs, runs};
 use crate::exit::{Exit, Failure};
-use crate::model::breaks::{Break, BreakDisposition};
 use crate::model::repair::RepairState;
 use crate::store::contract::{Claim, Commit, IntentChanges, Outcome, Receipt, RepairFilter};
 use crate::time::Instant;
@@ -88,13 +87,13 @@ async fn write(
     }
     operations::link(connection, source, commit).await?;
     let receipt = write_repairs(connection, writing, commit).await?;
-    let closed = closed_breaks(commit, &receipt);
+    let repaired = repaired_breaks(commit, &receipt);
     breaks::put(
         connection,
         commit.run_id,
         commit.as_of,
         commit.breaks,
-        &closed,
+        &repaired,
     )
     .await?;
     breaks::put(
@@ -157,8 +156,8 @@ async fn write_repairs(
     Ok(receipt)
 }
 
-/// Breaks that are over: repaired, not sticky, and every repair of theirs was applied.
-fn closed_breaks<'a>(commit: &Commit<'a>, receipt: &Receipt) -> HashSet<&'a str> {
+/// Breaks of which every repair was applied.
+fn repaired_breaks<'a>(commit: &Commit<'a>, receipt: &Receipt) -> HashSet<&'a str> {
     let undone: HashSet<&str> = receipt
         .conflicts
         .iter()
@@ -174,17 +173,8 @@ fn closed_breaks<'a>(commit: &Commit<'a>, receipt: &Receipt) -> HashSet<&'a str>
             waiting.insert(&repair.break_id);
         }
     }
-    commit
-        .breaks
-        .iter()
-        .filter(|item: &&Break| {
-            item.disposition == BreakDisposition::Repaired
-                && !item.is_sticky
-                && applied.contains(item.id.as_str())
-                && !waiting.contains(item.id.as_str())
-        })
-        .map(|item| item.id.as_str())
-        .collect()
+    applied.retain(|id| !waiting.contains(id));
+    applied
 }
 
 async fn already_committed(

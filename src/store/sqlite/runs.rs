@@ -183,9 +183,9 @@ pub(super) async fn set_watermark(
         .doing(doing)?;
     put_watermark(&mut transaction, SET_WATERMARK, claim, to).await?;
     if let Some(gap) = gap {
-        let closed = std::collections::HashSet::new();
+        let repaired = std::collections::HashSet::new();
         let gap = std::slice::from_ref(gap);
-        breaks::put(&mut transaction, &claim.run_id, note.at, gap, &closed).await?;
+        breaks::put(&mut transaction, &claim.run_id, note.at, gap, &repaired).await?;
     }
     transaction.commit().await.doing(doing)
 }
