@@ -163,6 +163,7 @@ create index intents_by_key on intents (idempotency_key, scope) where idempotenc
 create index intents_by_processor_ref on intents (processor_ref, scope) where processor_ref <> '';
 create index intents_by_reference on intents (reference, scope) where reference <> '';
 create index intents_by_parent on intents (parent_intent_id, scope) where parent_intent_id <> '';
+create index intents_superseded on intents (scope) where superseded_by <> '';
 create index intents_open on intents (scope) where status in ('created', 'pending');
 
 create table intent_versions (
@@ -216,7 +217,7 @@ create table breaks (
     resolved_run   text    not null            -- empty = not resolved
 ) strict;
 
-create index breaks_unresolved on breaks (source, break_id) where resolved_run = '';
+create index breaks_unresolved on breaks (break_id) where resolved_run = '';
 create index breaks_by_resolver on breaks (resolved_run) where resolved_run <> '';
 
 create table break_events (

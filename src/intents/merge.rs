@@ -136,7 +136,8 @@ impl Merged {
             ..*file
         };
         let is_changed = after != before;
-        let is_touched = !is_changed && !(is_status_unchanged && is_ref_unchanged);
+        let is_import_the_same = is_status_unchanged && is_ref_unchanged;
+        let is_touched = !is_changed && !is_import_the_same;
         // A repaired column differs from what the last import showed; the status speaks for the whole repair.
         let was_status_repaired = imported_status != Some(before.status);
         let was_ref_repaired = imported_ref != before.processor_ref;

@@ -474,7 +474,7 @@ pub trait Store {
         selection: IntentSelection<'_>,
     ) -> Result<StoredIntents, Failure>;
 
-    /// Every break of the sources (and scope names) that is not resolved, by id.
+    /// Every break of the sources (and scope names) that is not resolved, by id; no sources = of all.
     async fn open_breaks(
         &mut self,
         sources: &[&str],
@@ -539,7 +539,8 @@ pub trait Store {
         note: &Note<'_>,
     ) -> Result<Break, Failure>;
 
-    /// How persons closed breaks that are not resolved, with the evidence still the same: (break id, how), by id.
+    /// How persons closed breaks that are not resolved, with the evidence still the same: (break id, how), by id; no
+    /// sources = of all. An `operation_changed` that was accepted lets the next commit take the new content.
     async fn closes(&mut self, sources: &[&str]) -> Result<Vec<(String, CloseAs)>, Failure>;
 
     /// Repairs, oldest first.

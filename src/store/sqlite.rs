@@ -1,4 +1,4 @@
-//! The store in one SQLite file.
+//! The store in one `SQLite` file.
 //!
 //! | module | holds |
 //! |---|---|
@@ -7,7 +7,8 @@
 //! | `bulk`, `packed` | many rows in one statement, many rows in one answer |
 //! | `lease` | run keys and leases |
 //! | `operations`, `intents` | the rows of both sides |
-//! | `breaks`, `repairs` | what differs, and what was done about it |
+//! | `breaks`, `repairs` | what differs and what is done about it, as a run writes it |
+//! | `open_items`, `ledger` | the same as it stands, and what persons say of it |
 //! | `runs` | history and watermarks |
 //! | `commit` | the one transaction of a run |
 //!
@@ -18,9 +19,9 @@
 //!   whole by itself whenever nobody writes.
 //! - Migrations are our own list of files with `user_version` as the mark, written in the same transaction as the
 //!   schema: no bookkeeping table that could meet somebody else's of the same name, and no lock but the engine's. A
-//!   PostgreSQL twin marks its version in a row of a table of its own and needs no advisory lock either.
+//!   `PostgreSQL` twin marks its version in a row of a table of its own and needs no advisory lock either.
 //! - A store is made under a temporary name and put in place whole. A file that exists is never created over.
-//! - There is no fall-back without a lock: where SQLite cannot lock or make its journal, nothing is written.
+//! - There is no fall-back without a lock: where `SQLite` cannot lock or make its journal, nothing is written.
 
 mod breaks;
 mod bulk;
@@ -28,7 +29,9 @@ mod commit;
 mod failure;
 mod intents;
 mod lease;
+mod ledger;
 mod open;
+mod open_items;
 mod operations;
 mod packed;
 mod repairs;
@@ -51,7 +54,7 @@ use crate::model::run::Watermark;
 use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::time::{Instant, Span};
 
-/// A store in one SQLite file.
+/// A store in one `SQLite` file.
 #[derive(Debug)]
 pub struct SqliteStore {
     connection: SqliteConnection,
@@ -177,7 +180,7 @@ impl Store for SqliteStore {
         sources: &[&str],
         as_of: Instant,
     ) -> Result<Vec<Break>, Failure> {
-        breaks::open(&mut self.connection, sources, as_of).await
+        open_items::open(&mut self.connection, sources, as_of).await
     }
 
     async fn commit(&mut self, claim: &Claim, commit: &Commit<'_>) -> Result<Receipt, Failure> {
@@ -216,11 +219,11 @@ impl Store for SqliteStore {
     }
 
     async fn unconfirmed(&mut self, scope: &str) -> Result<Unconfirmed, Failure> {
-        repairs::unconfirmed(&mut self.connection, scope).await
+        ledger::unconfirmed(&mut self.connection, scope).await
     }
 
     async fn breaks(&mut self, filter: &BreakFilter<'_>) -> Result<Vec<Break>, Failure> {
-        breaks::filtered(&mut self.connection, filter).await
+        open_items::filtered(&mut self.connection, filter).await
     }
 
     async fn break_detail(
@@ -228,7 +231,7 @@ impl Store for SqliteStore {
         id_prefix: &str,
         as_of: Instant,
     ) -> Result<BreakDetail, Failure> {
-        breaks::detail(&mut self.connection, id_prefix, as_of).await
+        open_items::detail(&mut self.connection, id_prefix, as_of).await
     }
 
     async fn acknowledge(
@@ -237,8 +240,8 @@ impl Store for SqliteStore {
         until: Instant,
         note: &Note<'_>,
     ) -> Result<Break, Failure> {
-        let word = breaks::Word::Acknowledge(until);
-        breaks::say(&mut self.connection, id_prefix, word, note).await
+        let word = open_items::Word::Acknowledge(until);
+        open_items::say(&mut self.connection, id_prefix, word, note).await
     }
 
     async fn close(
@@ -247,20 +250,20 @@ impl Store for SqliteStore {
         how: CloseAs,
         note: &Note<'_>,
     ) -> Result<Break, Failure> {
-        let word = breaks::Word::Close(how);
-        breaks::say(&mut self.connection, id_prefix, word, note).await
+        let word = open_items::Word::Close(how);
+        open_items::say(&mut self.connection, id_prefix, word, note).await
     }
 
     async fn closes(&mut self, sources: &[&str]) -> Result<Vec<(String, CloseAs)>, Failure> {
-        breaks::closes(&mut self.connection, sources).await
+        open_items::closes(&mut self.connection, sources).await
     }
 
     async fn repairs(&mut self, filter: &RepairFilter<'_>) -> Result<Vec<RepairDetail>, Failure> {
-        repairs::filtered(&mut self.connection, filter).await
+        ledger::filtered(&mut self.connection, filter).await
     }
 
     async fn repair(&mut self, id_prefix: &str) -> Result<RepairDetail, Failure> {
-        repairs::detail(&mut self.connection, id_prefix).await
+        ledger::detail(&mut self.connection, id_prefix).await
     }
 
     async fn decide(
@@ -269,11 +272,11 @@ impl Store for SqliteStore {
         decision: Decision,
         note: &Note<'_>,
     ) -> Result<RepairDetail, Failure> {
-        repairs::decide(&mut self.connection, id_prefix, decision, note).await
+        ledger::decide(&mut self.connection, id_prefix, decision, note).await
     }
 
     async fn apply(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure> {
-        repairs::apply(&mut self.connection, id_prefix, note).await
+        ledger::apply(&mut self.connection, id_prefix, note).await
     }
 
     async fn runs(&mut self, limit: u32) -> Result<Vec<RunRow>, Failure> {
@@ -290,5 +293,84 @@ impl Store for SqliteStore {
 
     async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure> {
         runs::freshness(&mut self.connection, source, as_of).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::operation::{Operation, Operations};
+
+    #[tokio::test]
+    async fn a_full_disk_leaves_the_store_as_it_was() {
+        let mut store = SqliteStore::in_memory().await.expect("a store");
+        let mut rows = Operations::default();
+        for number in 0..20_000 {
+            rows.push(&Operation {
+                operation_id: &format!("ch_{number}"),
+                ..Operation::EMPTY
+            });
+        }
+        let all: Vec<usize> = (0..rows.len()).collect();
+        let claim = store
+            .claim("shop", "r1", "owner", Span::hours(1))
+            .await
+            .expect("a free source");
+        sqlx::query("pragma max_page_count = 200")
+            .execute(&mut store.connection)
+            .await
+            .expect("a limit");
+        let commit = Commit {
+            run_id: "r1",
+            scope: "intents",
+            as_of: Instant(0),
+            expected_watermark: None,
+            operations: &rows,
+            files: &[],
+            new_operations: &all,
+            updated_operations: &[],
+            rejected_operations: &[],
+            intents: None,
+            links: &[],
+            breaks: &[],
+            resolved: &[],
+            repairs: &[],
+            on_conflict: &|_| unreachable!("there are no repairs"),
+            advance_to: None,
+            totals_json: "{}",
+        };
+        let failure = store.commit(&claim, &commit).await.expect_err("no space");
+        assert_eq!(failure.exit, Exit::Temporary, "{failure}");
+        let counts = store.counts("shop", "intents").await.expect("counts");
+        assert_eq!(counts.operations, 0);
+        assert!(!store.is_committed("r1", "shop").await.expect("an answer"));
+        store.check_whole().await.expect("a whole store");
+    }
+
+    #[tokio::test]
+    async fn a_store_that_somebody_else_holds_is_busy_and_nothing_else() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("paysweep.db");
+        let mut one = SqliteStore::open(&path, Mode::ReadWriteCreate)
+            .await
+            .expect("a store");
+        let mut two = SqliteStore::open(&path, Mode::ReadWriteCreate)
+            .await
+            .expect("a store");
+        sqlx::query("pragma busy_timeout = 1")
+            .execute(&mut two.connection)
+            .await
+            .expect("less patience");
+        let writing = one
+            .connection
+            .begin_with("begin immediate")
+            .await
+            .expect("a transaction");
+        let failure = two
+            .claim("shop", "r2", "owner", Span::hours(1))
+            .await
+            .expect_err("a busy store");
+        assert_eq!(failure.exit, Exit::Temporary, "{failure}");
+        drop(writing);
     }
 }

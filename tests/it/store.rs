@@ -650,6 +650,32 @@ async fn a_repair_writes_the_row_once_and_closes_its_break() {
 }
 
 #[tokio::test]
+async fn a_sticky_break_stays_open_after_its_repair_until_a_person_closes_it() {
+    let mut store = store().await;
+    import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
+    let rows = Operations::default();
+    let reversed = Break {
+        disposition: BreakDisposition::Repaired,
+        is_sticky: true,
+        ..break_about("b1", BreakClass::StatusReversed, "e")
+    };
+    let written = Commit {
+        breaks: std::slice::from_ref(&reversed),
+        repairs: &[set_succeeded("p1", 1, RepairState::Applied)],
+        ..nothing("r1", &rows)
+    };
+    commit(&mut store, &written).await;
+    let open = store.open_breaks(&[SOURCE], AS_OF).await.expect("breaks");
+    assert_eq!(open[0].state, BreakState::Open);
+    assert_eq!(open[0].disposition, BreakDisposition::Repaired);
+    let closed = store
+        .close("b1", CloseAs::FixedElsewhere, &note("told the customer"))
+        .await
+        .expect("a close");
+    assert_eq!(closed.state, BreakState::Closed);
+}
+
+#[tokio::test]
 async fn a_row_that_changed_under_its_repair_is_not_overwritten() {
     let mut store = store().await;
     import(&mut store, &[intent("A", IntentStatus::Failed)]).await;

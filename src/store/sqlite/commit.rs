@@ -7,9 +7,8 @@ use sqlx::{Connection, SqliteConnection};
 use super::failure::Doing;
 use super::intents::Writing;
 use super::repairs::Written;
-use super::{breaks, intents, lease, open, operations, repairs, runs};
+use super::{breaks, intents, lease, ledger, open, open_items, operations, repairs, runs};
 use crate::exit::{Exit, Failure};
-use crate::model::breaks::{Break, BreakDisposition};
 use crate::model::repair::RepairState;
 use crate::store::contract::{Claim, Commit, IntentChanges, Outcome, Receipt, RepairFilter};
 use crate::time::Instant;
@@ -88,13 +87,13 @@ async fn write(
     }
     operations::link(connection, source, commit).await?;
     let receipt = write_repairs(connection, writing, commit).await?;
-    let closed = closed_breaks(commit, &receipt);
+    let repaired = repaired_breaks(commit, &receipt);
     breaks::put(
         connection,
         commit.run_id,
         commit.as_of,
         commit.breaks,
-        &closed,
+        &repaired,
     )
     .await?;
     breaks::put(
@@ -141,10 +140,10 @@ async fn write_repairs(
         .map(|item| (item.id.as_str(), item.evidence.as_str()))
         .collect();
     let mut receipt = Receipt::nothing_written();
-    for repair in commit.repairs {
-        let evidence = evidence.get(repair.break_id.as_str()).copied();
+    let written = repairs::write(connection, writing, commit.repairs, &evidence).await?;
+    for (repair, written) in commit.repairs.iter().zip(written) {
         let id = repair.id.clone();
-        match repairs::write(connection, writing, repair, evidence.unwrap_or_default()).await? {
+        match written {
             Written::AsPlanned => receipt.repairs_written.push(id),
             Written::Held => receipt.held.push(id),
             Written::Conflict => {
@@ -157,8 +156,8 @@ async fn write_repairs(
     Ok(receipt)
 }
 
-/// Breaks that are over: repaired, not sticky, and every repair of theirs was applied.
-fn closed_breaks<'a>(commit: &Commit<'a>, receipt: &Receipt) -> HashSet<&'a str> {
+/// Breaks of which every repair was applied.
+fn repaired_breaks<'a>(commit: &Commit<'a>, receipt: &Receipt) -> HashSet<&'a str> {
     let undone: HashSet<&str> = receipt
         .conflicts
         .iter()
@@ -174,17 +173,8 @@ fn closed_breaks<'a>(commit: &Commit<'a>, receipt: &Receipt) -> HashSet<&'a str>
             waiting.insert(&repair.break_id);
         }
     }
-    commit
-        .breaks
-        .iter()
-        .filter(|item: &&Break| {
-            item.disposition == BreakDisposition::Repaired
-                && !item.is_sticky
-                && applied.contains(item.id.as_str())
-                && !waiting.contains(item.id.as_str())
-        })
-        .map(|item| item.id.as_str())
-        .collect()
+    applied.retain(|id| !waiting.contains(id));
+    applied
 }
 
 async fn already_committed(
@@ -197,7 +187,7 @@ async fn already_committed(
         run_id: commit.run_id,
         ..RepairFilter::default()
     };
-    let written = repairs::filtered(connection, &filter).await?;
+    let written = ledger::filtered(connection, &filter).await?;
     let conflicts = written
         .iter()
         .filter(|detail| detail.item.state == RepairState::Failed)
@@ -208,7 +198,7 @@ async fn already_committed(
         repairs_written: written.into_iter().map(|detail| detail.item.id).collect(),
         conflicts,
         held: Vec::new(),
-        conflict_breaks: breaks::conflicts_of(
+        conflict_breaks: open_items::conflicts_of(
             connection,
             commit.run_id,
             &claim.source,

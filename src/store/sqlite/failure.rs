@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 
-/// Primary result codes of SQLite: the low byte of the code that the driver reports.
+/// Primary result codes of `SQLite`: the low byte of the code that the driver reports.
 mod code {
     pub(super) const PERM: i32 = 3;
     pub(super) const BUSY: i32 = 5;

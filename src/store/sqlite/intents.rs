@@ -35,14 +35,14 @@ macro_rules! listed {
 }
 
 const LISTED_INTENTS: Packed = Packed {
-    packed: concat!(
+    together: concat!(
         "select count(*), group_concat(packed, char(30)) from (select concat_ws(char(31), ",
         columns!(),
         ") as packed ",
         listed!(),
         ")"
     ),
-    plain: concat!(
+    one_by_one: concat!(
         "select (select json_group_array(cast(value as text)) from json_each(json_array(",
         columns!(),
         "))) ",
@@ -151,19 +151,23 @@ macro_rules! keep_version_where {
 
 const KEEP_VERSIONS: &str = keep_version_where!("intent_id in (select value from json_each(?2))");
 
-/// Keeps the version of an intent that a repair is about to change; no row when it is not the planned one.
-pub(super) const KEEP_PLANNED_VERSION: &str =
-    keep_version_where!("intent_id = ?2 and version = ?6 and superseded_by = ''");
+/// Keeps the versions of intents that repairs are about to change; none where it is not the planned one.
+pub(super) const KEEP_PLANNED_VERSIONS: &str = keep_version_where!(
+    "superseded_by = '' and (intent_id, version) in (select value ->> 'intent_id', \
+     value ->> 'version' from json_each(?2))"
+);
 
 const SUPERSEDE: &str = "\
     update intents set superseded_by = ?3, version = version + 1, run_id = ?4 \
     where scope = ?1 and intent_id = ?2 and superseded_by = '' and is_recorded = 1";
 
-const MOVE_MATCH: &str = "\
+const MOVE_PRINCIPAL_MATCH: &str = "\
     update matches set intent_id = ?3, is_principal = case when exists (select 1 from matches as other \
-    where other.scope = ?1 and other.intent_id = ?3 and other.is_principal = 1) then 0 \
-    else is_principal end \
-    where scope = ?1 and intent_id = ?2";
+    where other.scope = ?1 and other.intent_id = ?3 and other.is_principal = 1) then 0 else 1 end \
+    where scope = ?1 and intent_id = ?2 and is_principal = 1";
+
+const MOVE_OTHER_MATCHES: &str = "\
+    update matches set intent_id = ?3 where scope = ?1 and intent_id = ?2 and is_principal = 0";
 
 /// The intents of a selection, in the order in which they were first stored.
 pub(super) async fn load(
@@ -290,12 +294,12 @@ pub(super) async fn import(
         .map(|index| changes.rows.text.get(changes.rows.intent_id[*index]))
         .collect();
     keep_versions(connection, writing, &ids, "import").await?;
-    let changed = CHANGE_INTENTS
+    let overwritten = CHANGE_INTENTS
         .write(connection, doing, changes.changed.len(), |at, values| {
             rows.bind(changes.changed[at], values);
         })
         .await?;
-    if usize::try_from(changed) != Ok(changes.changed.len()) {
+    if usize::try_from(overwritten) != Ok(changes.changed.len()) {
         return Err(super::lost_race("intents were changed by somebody else"));
     }
     TOUCH_INTENTS
@@ -313,15 +317,17 @@ pub(super) async fn import(
             .execute(&mut *connection)
             .await
             .doing(doing)?;
-        sqlx::query(MOVE_MATCH)
-            .bind(writing.scope)
-            .bind(recorded)
-            .bind(imported)
-            .execute(&mut *connection)
-            .await
-            .doing(doing)?;
+        for moving in [MOVE_PRINCIPAL_MATCH, MOVE_OTHER_MATCHES] {
+            sqlx::query(moving)
+                .bind(writing.scope)
+                .bind(recorded)
+                .bind(imported)
+                .execute(&mut *connection)
+                .await
+                .doing(doing)?;
+        }
     }
-    Ok(added + changed)
+    Ok(added + overwritten)
 }
 
 async fn keep_versions<T: AsRef<str>>(

@@ -25,6 +25,9 @@ const BUSY_TIMEOUT_SECONDS: u64 = 5;
 /// convention of the pragma.
 const CACHE_SIZE: &str = "-65536";
 
+/// How many rows the engine's thread may be ahead of the reader: every hand-over wakes a thread.
+const ROW_BUFFER: usize = 1_000;
+
 /// Up to this size a file is checked whole when it is opened, beyond it only its control tables. Unit: bytes.
 const WHOLE_CHECK_BYTES_MAX: u64 = 4 << 20;
 
@@ -123,6 +126,7 @@ fn options(path: &Path, mode: Mode) -> SqliteConnectOptions {
         .read_only(mode == Mode::ReadOnly)
         .foreign_keys(false)
         .busy_timeout(Duration::from_secs(BUSY_TIMEOUT_SECONDS))
+        .row_buffer_size(ROW_BUFFER)
         .pragma("cache_size", CACHE_SIZE)
         .pragma("trusted_schema", "off")
         .disable_statement_logging();

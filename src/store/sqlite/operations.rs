@@ -36,14 +36,14 @@ macro_rules! listed {
 }
 
 const LISTED_OPERATIONS: Packed = Packed {
-    packed: concat!(
+    together: concat!(
         "select count(*), group_concat(packed, char(30)) from (select concat_ws(char(31), ",
         columns!(),
         ") as packed ",
         listed!(),
         ")"
     ),
-    plain: concat!(
+    one_by_one: concat!(
         "select (select json_group_array(cast(value as text)) from json_each(json_array(",
         columns!(),
         "))) ",

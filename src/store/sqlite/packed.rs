@@ -23,9 +23,9 @@ const ROWS_PER_TEXT: usize = 1_000;
 /// Two statements that read the same columns of the rows whose numbers stand in the list `?1`: packed, and as JSON.
 pub(super) struct Packed {
     /// One row: how many rows, and their packed text.
-    pub(super) packed: &'static str,
+    pub(super) together: &'static str,
     /// One JSON array of texts per row.
-    pub(super) plain: &'static str,
+    pub(super) one_by_one: &'static str,
     /// How many columns.
     pub(super) columns: usize,
 }
@@ -62,7 +62,7 @@ pub(super) async fn read(
     let mut answer: (i64, Option<String>) = (0, None);
     let mut answered: &[i64] = &[];
     for chunk in rows.chunks(ROWS_PER_TEXT).chain([[].as_slice()]) {
-        let ask = sqlx::query_as(statement.packed)
+        let ask = sqlx::query_as(statement.together)
             .bind(numbers(chunk))
             .fetch_one(&mut *connection);
         // The last answer is taken apart while the engine's thread makes the next one.
@@ -106,7 +106,7 @@ async fn take_plain(
     rows: &[i64],
     take: &mut impl FnMut(&[&str]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let plain: Vec<String> = sqlx::query_scalar(statement.plain)
+    let plain: Vec<String> = sqlx::query_scalar(statement.one_by_one)
         .bind(numbers(rows))
         .fetch_all(connection)
         .await

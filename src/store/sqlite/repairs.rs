@@ -1,67 +1,52 @@
-//! The ledger of repairs: each written once, every step an event, every write to an intent compare-and-set.
+//! Repairs as a run or a person carries them out: each written once, every step an event, every write to an intent
+//! compare-and-set.
 
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection, Row, SqliteConnection};
+use std::collections::{HashMap, HashSet};
 
-use super::bulk::{KEYS_MAX, list};
+use sqlx::SqliteConnection;
+
+use super::bulk::{Bulk, KEYS_MAX, list};
 use super::failure::Doing;
-use super::intents::{KEEP_PLANNED_VERSION, Writing};
+use super::intents::{KEEP_PLANNED_VERSIONS, Writing};
 use super::packed::word;
 use crate::exit::{Exit, Failure};
-use crate::model::breaks::BreakClass;
-use crate::model::intent::{IntentKind, IntentStatus};
-use crate::model::repair::{Repair, RepairAction, RepairSide, RepairState};
+use crate::model::intent::IntentKind;
+use crate::model::repair::{Repair, RepairAction, RepairState};
 use crate::model::verdict::Rule;
-use crate::money::{Currency, Money};
-use crate::store::contract::{Decision, Event, Note, RepairDetail, RepairFilter, Unconfirmed};
+use crate::store::contract::Note;
 use crate::time::Instant;
 
-/// Repairs with their present state: that of their last event.
-macro_rules! repairs_where {
-    ($condition:literal) => {
-        concat!(
-            "select r.repair_id, r.break_id, r.source, r.account, r.class, r.action, r.scope, ",
-            "r.intent_id, r.operation_id, r.from_status, r.from_processor_ref, r.to_kind, ",
-            "r.to_status, r.to_processor_ref, r.to_parent_intent_id, r.to_amount_minor, ",
-            "r.to_currency, r.planned_version, r.occurred_at, r.evidence, r.run_id, r.written_at, ",
-            "(select e.state from repair_events as e where e.repair_id = r.repair_id ",
-            "order by e.event_no desc limit 1) as state from repairs as r where ",
-            $condition,
-            " order by r.written_at, r.repair_id"
-        )
-    };
-}
+const PRESENT_STATES: &str = "\
+    select e.repair_id, e.state, e.event_no from json_each(?1) as listed \
+    join repair_events as e on e.repair_id = listed.value \
+    and e.event_no = (select max(event_no) from repair_events where repair_id = e.repair_id)";
 
-const REPAIRS_BY_FILTER: &str = repairs_where!(
-    "(?1 = '[]' or r.source in (select value from json_each(?1))) \
-     and (?2 = '' or r.break_id = ?2) and (?3 = '' or r.run_id = ?3)"
-);
+const ADD_REPAIRS: Bulk = Bulk {
+    head: "insert into repairs (repair_id, break_id, source, account, class, action, scope, \
+           intent_id, operation_id, from_status, from_processor_ref, to_kind, to_status, \
+           to_processor_ref, to_parent_intent_id, to_amount_minor, to_currency, planned_version, \
+           occurred_at, evidence, run_id, written_at)",
+    columns: 22,
+    tail: "on conflict do nothing",
+};
 
-const REPAIRS_BY_PREFIX: &str = repairs_where!("r.repair_id >= ?1 and r.repair_id < ?1 || '~'");
-
-const PRESENT_STATE: &str = "\
-    select state from repair_events where repair_id = ?1 order by event_no desc limit 1";
-
-const ADD_REPAIR: &str = "\
-    insert into repairs (repair_id, break_id, source, account, class, action, scope, intent_id, \
-    operation_id, from_status, from_processor_ref, to_kind, to_status, to_processor_ref, \
-    to_parent_intent_id, to_amount_minor, to_currency, planned_version, occurred_at, evidence, \
-    run_id, written_at) \
-    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, \
-    ?20, ?21, ?22) on conflict do nothing";
+const ADD_EVENTS: Bulk = Bulk {
+    head: "insert into repair_events (repair_id, event_no, state, done_at, done_by, run_id, note)",
+    columns: 7,
+    tail: "",
+};
 
 const ADD_EVENT: &str = "\
     insert into repair_events (repair_id, event_no, state, done_at, done_by, run_id, note) \
     select ?1, 1 + (select coalesce(max(event_no), 0) from repair_events where repair_id = ?1), \
-    ?2, ?3, ?4, ?5, ?6";
-
-const EVENTS_OF_A_REPAIR: &str = "\
-    select state, done_at, done_by, run_id, note from repair_events where repair_id = ?1 \
-    order by event_no";
+    ?2, ?3, ?4, '', ?5";
 
 const SET_STATUS_AND_REF: &str = "\
-    update intents set status = ?3, processor_ref = ?4, version = version + 1, run_id = ?5 \
-    where scope = ?1 and intent_id = ?2 and version = ?6 and superseded_by = ''";
+    update intents set status = planned.value ->> 'status', \
+    processor_ref = planned.value ->> 'processor_ref', version = version + 1, run_id = ?3 \
+    from json_each(?2) as planned where intents.intent_id = planned.value ->> 'intent_id' \
+    and intents.scope = ?1 and intents.version = planned.value ->> 'version' \
+    and intents.superseded_by = '' returning intent_id";
 
 const RECORD_INTENT: &str = "\
     insert into intents (scope, intent_id, idempotency_key, kind, amount_minor, currency, status, \
@@ -97,17 +82,14 @@ const VOID_PROPOSALS_OF_BREAKS: &str = move_on_where!(
     "r.break_id in (select value from json_each(?1)) and e.state in ('proposed', 'approved')"
 );
 
-const VOID_OLDER_PROPOSALS: &str =
-    move_on_where!("r.break_id = ?1 and r.repair_id <> ?6 and e.state in ('proposed', 'approved')");
-
-const UNCONFIRMED: &str = "\
-    select count(*), min(e.done_at) from repairs as r \
-    join repair_events as e on e.repair_id = r.repair_id and e.event_no = \
-    (select max(event_no) from repair_events where repair_id = r.repair_id) \
-    where r.scope = ?1 and e.state = 'applied'";
+const VOID_OLDER_PROPOSALS: &str = move_on_where!(
+    "r.break_id in (select value from json_each(?1)) \
+     and r.repair_id not in (select value from json_each(?6)) \
+     and e.state in ('proposed', 'approved')"
+);
 
 /// What became of a repair that a commit brought.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     /// It stands in the state it was brought in.
     AsPlanned,
@@ -117,124 +99,211 @@ pub(super) enum Written {
     Held,
 }
 
-/// Writes a repair and, when it is brought as applied, what it does.
+/// What the note of a failed repair says.
+const ROW_HAD_CHANGED: &str = "the row had changed since it was read; nothing was overwritten";
+
+/// Writes repairs and, where they are brought as applied, what they do. One answer for each.
 pub(super) async fn write(
     connection: &mut SqliteConnection,
     writing: Writing<'_>,
-    repair: &Repair,
-    evidence: &str,
-) -> Result<Written, Failure> {
-    let known = present_state(connection, &repair.id).await?;
-    match (known, repair.state) {
-        (None, RepairState::Proposed | RepairState::Applied)
-        | (Some(RepairState::Proposed | RepairState::Approved), RepairState::Applied) => {}
-        (Some(_), RepairState::Proposed | RepairState::Applied) => return Ok(Written::Held),
-        (_, other) => {
-            return Err(Failure::new(
-                Exit::Internal,
-                format!("repair {} was to be written as {other}", repair.id),
-            ));
+    repairs: &[Repair],
+    evidence: &HashMap<&str, &str>,
+) -> Result<Vec<Written>, Failure> {
+    let mut written = Vec::with_capacity(repairs.len());
+    for chunk in repairs.chunks(KEYS_MAX) {
+        written.extend(write_chunk(connection, writing, chunk, evidence).await?);
+    }
+    Ok(written)
+}
+
+async fn write_chunk(
+    connection: &mut SqliteConnection,
+    writing: Writing<'_>,
+    repairs: &[Repair],
+    evidence: &HashMap<&str, &str>,
+) -> Result<Vec<Written>, Failure> {
+    let mut known = present_states(connection, repairs).await?;
+    let mut written = vec![Written::Held; repairs.len()];
+    let (mut new, mut moving) = (Vec::new(), Vec::new());
+    for (index, repair) in repairs.iter().enumerate() {
+        let present = known.get(repair.id.as_str()).map(|(state, _)| *state);
+        if !moves(present, repair)? {
+            continue;
         }
+        if present.is_none() {
+            new.push(repair);
+            // Were it brought twice, the second would be held.
+            known.insert(repair.id.clone(), (repair.state, 0));
+        }
+        moving.push(index);
     }
-    if known.is_none() {
-        add(connection, writing, repair, evidence).await?;
+    add(connection, writing, &new, evidence).await?;
+    let planned: Vec<&Repair> = moving.iter().map(|index| &repairs[*index]).collect();
+    void_older(connection, writing, &planned).await?;
+    let to_apply: Vec<&Repair> = planned
+        .iter()
+        .copied()
+        .filter(|repair| repair.state == RepairState::Applied)
+        .collect();
+    let failed = carry_out(connection, writing, &to_apply).await?;
+    for index in &moving {
+        written[*index] = if failed.contains(repairs[*index].id.as_str()) {
+            Written::Conflict
+        } else {
+            Written::AsPlanned
+        };
     }
-    let void = (VOID_OLDER_PROPOSALS, "a newer repair took its place");
-    sqlx::query(void.0)
-        .bind(&repair.break_id)
+    ADD_EVENTS
+        .write(connection, "writing repairs", moving.len(), |at, values| {
+            let repair = &repairs[moving[at]];
+            let last = known.get(repair.id.as_str()).map_or(0, |(_, last)| *last);
+            let (state, note) = match written[moving[at]] {
+                Written::Conflict => (RepairState::Failed, ROW_HAD_CHANGED),
+                Written::AsPlanned | Written::Held => (repair.state, ""),
+            };
+            values
+                .text(&repair.id)
+                .int(last + 1)
+                .text(state.as_str())
+                .int(writing.at.0)
+                .text("")
+                .text(writing.run_id)
+                .text(note);
+        })
+        .await?;
+    Ok(written)
+}
+
+/// Whether a repair that is brought takes a step; it is held when it does not.
+fn moves(present: Option<RepairState>, repair: &Repair) -> Result<bool, Failure> {
+    match (present, repair.state) {
+        (None, RepairState::Proposed | RepairState::Applied)
+        | (Some(RepairState::Proposed | RepairState::Approved), RepairState::Applied) => Ok(true),
+        (Some(_), RepairState::Proposed | RepairState::Applied) => Ok(false),
+        (_, other) => Err(Failure::new(
+            Exit::Internal,
+            format!("repair {} was to be written as {other}", repair.id),
+        )),
+    }
+}
+
+async fn void_older(
+    connection: &mut SqliteConnection,
+    writing: Writing<'_>,
+    newer: &[&Repair],
+) -> Result<(), Failure> {
+    let breaks: Vec<&str> = newer
+        .iter()
+        .map(|repair| repair.break_id.as_str())
+        .collect();
+    let repairs: Vec<&str> = newer.iter().map(|repair| repair.id.as_str()).collect();
+    sqlx::query(VOID_OLDER_PROPOSALS)
+        .bind(list(&breaks))
         .bind(RepairState::Superseded.as_str())
         .bind(writing.at.0)
         .bind(writing.run_id)
-        .bind(void.1)
-        .bind(&repair.id)
-        .execute(&mut *connection)
+        .bind("a newer repair took its place")
+        .bind(list(&repairs))
+        .execute(connection)
         .await
         .doing("writing repairs")?;
-    let note = Note {
-        reason: "",
-        by: "",
-        at: writing.at,
-    };
-    if repair.state == RepairState::Proposed {
-        event(
-            connection,
-            &repair.id,
-            RepairState::Proposed,
-            &note,
-            writing.run_id,
-        )
-        .await?;
-        return Ok(Written::AsPlanned);
-    }
-    carry_out(connection, writing, repair, &note).await
+    Ok(())
 }
 
-/// Does what a repair says and records how it went.
-async fn carry_out(
+/// Does what one repair says at a person's word, and records how it went.
+pub(super) async fn carry_out_one(
     connection: &mut SqliteConnection,
     writing: Writing<'_>,
     repair: &Repair,
     note: &Note<'_>,
-) -> Result<Written, Failure> {
-    let is_done = match repair.action {
-        RepairAction::SetStatus | RepairAction::Link => set(connection, writing, repair).await?,
-        RepairAction::RecordRefund | RepairAction::RecordDispute => {
-            record(connection, writing, repair).await?
-        }
-    };
-    if is_done {
-        event(
-            connection,
-            &repair.id,
-            RepairState::Applied,
-            note,
-            writing.run_id,
-        )
-        .await?;
-        return Ok(Written::AsPlanned);
+) -> Result<(), Failure> {
+    let failed = carry_out(connection, writing, &[repair]).await?;
+    if failed.is_empty() {
+        return event(connection, &repair.id, RepairState::Applied, note).await;
     }
     let failed = Note {
-        reason: "the row had changed since it was read; nothing was overwritten",
+        reason: ROW_HAD_CHANGED,
         ..*note
     };
-    event(
-        connection,
-        &repair.id,
-        RepairState::Failed,
-        &failed,
-        writing.run_id,
-    )
-    .await?;
-    Ok(Written::Conflict)
+    event(connection, &repair.id, RepairState::Failed, &failed).await
 }
 
+/// Does what repairs say. Returns the ids of those that found their row changed.
+async fn carry_out<'a>(
+    connection: &mut SqliteConnection,
+    writing: Writing<'_>,
+    repairs: &[&'a Repair],
+) -> Result<HashSet<&'a str>, Failure> {
+    let mut failed = HashSet::new();
+    let mut to_set: Vec<&'a Repair> = Vec::new();
+    let mut is_taken: HashSet<&str> = HashSet::new();
+    for repair in repairs {
+        let is_done = match repair.action {
+            // Of two repairs of one version of a row, the second finds it changed by the first.
+            RepairAction::SetStatus | RepairAction::Link => {
+                let is_first = is_taken.insert(&repair.intent_id);
+                if is_first {
+                    to_set.push(repair);
+                }
+                is_first
+            }
+            RepairAction::RecordRefund | RepairAction::RecordDispute => {
+                record(connection, writing, repair).await?
+            }
+        };
+        if !is_done {
+            failed.insert(repair.id.as_str());
+        }
+    }
+    let done = set(connection, writing, &to_set).await?;
+    failed.extend(
+        to_set
+            .iter()
+            .filter(|repair| !done.contains(&repair.intent_id))
+            .map(|repair| repair.id.as_str()),
+    );
+    Ok(failed)
+}
+
+/// Sets status and reference of the planned versions. Returns the intents that were found in them.
 async fn set(
     connection: &mut SqliteConnection,
     writing: Writing<'_>,
-    repair: &Repair,
-) -> Result<bool, Failure> {
+    repairs: &[&Repair],
+) -> Result<HashSet<String>, Failure> {
     let doing = "applying repairs";
-    sqlx::query(KEEP_PLANNED_VERSION)
+    if repairs.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let planned: serde_json::Value = repairs
+        .iter()
+        .map(|repair| {
+            serde_json::json!({
+                "intent_id": repair.intent_id,
+                "version": repair.planned_version,
+                "status": repair.to.status.as_str(),
+                "processor_ref": repair.to.processor_ref,
+            })
+        })
+        .collect();
+    let planned = planned.to_string();
+    sqlx::query(KEEP_PLANNED_VERSIONS)
         .bind(writing.scope)
-        .bind(&repair.intent_id)
+        .bind(&planned)
         .bind(writing.run_id)
         .bind(writing.at.0)
         .bind("repair")
-        .bind(repair.planned_version)
         .execute(&mut *connection)
         .await
         .doing(doing)?;
-    let changed = sqlx::query(SET_STATUS_AND_REF)
+    let done: Vec<String> = sqlx::query_scalar(SET_STATUS_AND_REF)
         .bind(writing.scope)
-        .bind(&repair.intent_id)
-        .bind(repair.to.status.as_str())
-        .bind(&repair.to.processor_ref)
+        .bind(&planned)
         .bind(writing.run_id)
-        .bind(repair.planned_version)
-        .execute(&mut *connection)
+        .fetch_all(connection)
         .await
         .doing(doing)?;
-    Ok(changed.rows_affected() == 1)
+    Ok(done.into_iter().collect())
 }
 
 async fn record(
@@ -289,57 +358,64 @@ async fn record(
 async fn add(
     connection: &mut SqliteConnection,
     writing: Writing<'_>,
-    repair: &Repair,
-    evidence: &str,
+    repairs: &[&Repair],
+    evidence: &HashMap<&str, &str>,
 ) -> Result<(), Failure> {
-    let from = repair.from.as_ref();
-    let to = &repair.to;
-    sqlx::query(ADD_REPAIR)
-        .bind(&repair.id)
-        .bind(&repair.break_id)
-        .bind(&repair.source)
-        .bind(&repair.account)
-        .bind(repair.class.as_str())
-        .bind(repair.action.as_str())
-        .bind(writing.scope)
-        .bind(&repair.intent_id)
-        .bind(&repair.operation_id)
-        .bind(from.map_or("", |side| side.status.as_str()))
-        .bind(from.map_or("", |side| side.processor_ref.as_str()))
-        .bind(to.kind.map_or("", IntentKind::as_str))
-        .bind(to.status.as_str())
-        .bind(&to.processor_ref)
-        .bind(&to.parent_intent_id)
-        .bind(to.money.map(|money| money.minor))
-        .bind(
-            to.money
-                .as_ref()
-                .map_or("", |money| money.currency.as_str()),
+    ADD_REPAIRS
+        .write(
+            connection,
+            "writing repairs",
+            repairs.len(),
+            |at, values| {
+                let repair = repairs[at];
+                let from = repair.from.as_ref();
+                let to = &repair.to;
+                let evidence = evidence.get(repair.break_id.as_str()).copied();
+                values
+                    .text(&repair.id)
+                    .text(&repair.break_id)
+                    .text(&repair.source)
+                    .text(&repair.account)
+                    .text(repair.class.as_str())
+                    .text(repair.action.as_str())
+                    .text(writing.scope)
+                    .text(&repair.intent_id)
+                    .text(&repair.operation_id)
+                    .text(from.map_or("", |side| side.status.as_str()))
+                    .text(from.map_or("", |side| side.processor_ref.as_str()))
+                    .text(to.kind.map_or("", IntentKind::as_str))
+                    .text(to.status.as_str())
+                    .text(&to.processor_ref)
+                    .text(&to.parent_intent_id)
+                    .maybe(to.money.map(|money| money.minor))
+                    .text(
+                        to.money
+                            .as_ref()
+                            .map_or("", |money| money.currency.as_str()),
+                    )
+                    .int(i64::from(repair.planned_version))
+                    .int(repair.occurred_at.0)
+                    .text(evidence.unwrap_or_default())
+                    .text(writing.run_id)
+                    .int(writing.at.0);
+            },
         )
-        .bind(repair.planned_version)
-        .bind(repair.occurred_at.0)
-        .bind(evidence)
-        .bind(writing.run_id)
-        .bind(writing.at.0)
-        .execute(connection)
-        .await
-        .doing("writing repairs")?;
+        .await?;
     Ok(())
 }
 
-async fn event(
+/// Appends a step that a person took.
+pub(super) async fn event(
     connection: &mut SqliteConnection,
     repair_id: &str,
     state: RepairState,
     note: &Note<'_>,
-    run_id: &str,
 ) -> Result<(), Failure> {
     sqlx::query(ADD_EVENT)
         .bind(repair_id)
         .bind(state.as_str())
         .bind(note.at.0)
         .bind(note.by)
-        .bind(run_id)
         .bind(note.reason)
         .execute(connection)
         .await
@@ -347,18 +423,23 @@ async fn event(
     Ok(())
 }
 
-async fn present_state(
+/// State and number of the last event of those repairs that the ledger knows.
+async fn present_states(
     connection: &mut SqliteConnection,
-    repair_id: &str,
-) -> Result<Option<RepairState>, Failure> {
-    let state: Option<String> = sqlx::query_scalar(PRESENT_STATE)
-        .bind(repair_id)
-        .fetch_optional(connection)
+    repairs: &[Repair],
+) -> Result<HashMap<String, (RepairState, i64)>, Failure> {
+    let ids: Vec<&str> = repairs.iter().map(|repair| repair.id.as_str()).collect();
+    let rows: Vec<(String, String, i64)> = sqlx::query_as(PRESENT_STATES)
+        .bind(list(&ids))
+        .fetch_all(connection)
         .await
         .doing("reading repairs")?;
-    state
-        .map(|state| word("state", &state, RepairState::from_word))
-        .transpose()
+    rows.into_iter()
+        .map(|(id, state, event_no)| {
+            let state = word("state", &state, RepairState::from_word)?;
+            Ok((id, (state, event_no)))
+        })
+        .collect()
 }
 
 /// Marks applied repairs of these intents as confirmed.
@@ -401,195 +482,4 @@ pub(super) async fn void(
             .doing("voiding proposals")?;
     }
     Ok(())
-}
-
-/// Applied repairs that no import has shown.
-pub(super) async fn unconfirmed(
-    connection: &mut SqliteConnection,
-    scope: &str,
-) -> Result<Unconfirmed, Failure> {
-    let (count, oldest_at): (u32, Option<i64>) = sqlx::query_as(UNCONFIRMED)
-        .bind(scope)
-        .fetch_one(connection)
-        .await
-        .doing("reading repairs")?;
-    Ok(Unconfirmed {
-        count: u64::from(count),
-        oldest_at: oldest_at.map(Instant),
-    })
-}
-
-/// Repairs by filter.
-pub(super) async fn filtered(
-    connection: &mut SqliteConnection,
-    filter: &RepairFilter<'_>,
-) -> Result<Vec<RepairDetail>, Failure> {
-    let rows = sqlx::query(REPAIRS_BY_FILTER)
-        .bind(list(filter.sources))
-        .bind(filter.break_id)
-        .bind(filter.run_id)
-        .fetch_all(connection)
-        .await
-        .doing("reading repairs")?;
-    let mut found = Vec::new();
-    for row in &rows {
-        let detail = read(row)?;
-        if (filter.states.is_empty() || filter.states.contains(&detail.item.state))
-            && detail.item.id.starts_with(filter.id_prefix)
-        {
-            found.push(detail);
-        }
-    }
-    Ok(found)
-}
-
-fn read(row: &SqliteRow) -> Result<RepairDetail, Failure> {
-    let text = |column: &str| row.try_get::<String, _>(column).doing("reading repairs");
-    let int = |column: &str| row.try_get::<i64, _>(column).doing("reading repairs");
-    let status = |column: &str| word(column, &text(column)?, IntentStatus::from_word);
-    let from = if text("from_status")?.is_empty() {
-        None
-    } else {
-        Some(RepairSide {
-            kind: None,
-            status: status("from_status")?,
-            processor_ref: text("from_processor_ref")?,
-            parent_intent_id: String::new(),
-            money: None,
-        })
-    };
-    let money = match row
-        .try_get::<Option<i64>, _>("to_amount_minor")
-        .doing("reading repairs")?
-    {
-        None => None,
-        Some(minor) => Some(Money::new(
-            minor,
-            word("to_currency", &text("to_currency")?, Currency::parse)?,
-        )),
-    };
-    let kind = match text("to_kind")?.as_str() {
-        "" => None,
-        kind => Some(word("to_kind", kind, IntentKind::from_word)?),
-    };
-    Ok(RepairDetail {
-        item: Repair {
-            id: text("repair_id")?,
-            break_id: text("break_id")?,
-            source: text("source")?,
-            class: word("class", &text("class")?, BreakClass::from_word)?,
-            action: word("action", &text("action")?, RepairAction::from_word)?,
-            intent_id: text("intent_id")?,
-            operation_id: text("operation_id")?,
-            account: text("account")?,
-            from,
-            to: RepairSide {
-                kind,
-                status: status("to_status")?,
-                processor_ref: text("to_processor_ref")?,
-                parent_intent_id: text("to_parent_intent_id")?,
-                money,
-            },
-            planned_version: row.try_get("planned_version").doing("reading repairs")?,
-            state: word("state", &text("state")?, RepairState::from_word)?,
-            occurred_at: Instant(int("occurred_at")?),
-        },
-        scope: text("scope")?,
-        run_id: text("run_id")?,
-        written_at: Instant(int("written_at")?),
-        evidence: text("evidence")?,
-        events: Vec::new(),
-    })
-}
-
-/// One repair with its events.
-pub(super) async fn detail(
-    connection: &mut SqliteConnection,
-    id_prefix: &str,
-) -> Result<RepairDetail, Failure> {
-    let mut rows = sqlx::query(REPAIRS_BY_PREFIX)
-        .bind(id_prefix)
-        .fetch_all(&mut *connection)
-        .await
-        .doing("reading repairs")?;
-    let mut detail = super::only_one("repair", id_prefix, &mut rows).and_then(|row| read(&row))?;
-    let events: Vec<(String, i64, String, String, String)> = sqlx::query_as(EVENTS_OF_A_REPAIR)
-        .bind(&detail.item.id)
-        .fetch_all(connection)
-        .await
-        .doing("reading repairs")?;
-    detail.events = events
-        .into_iter()
-        .map(|(what, at, by, run_id, note)| Event {
-            what,
-            at: Instant(at),
-            by,
-            run_id,
-            note,
-            closed_as: None,
-            until: None,
-            evidence: String::new(),
-        })
-        .collect();
-    Ok(detail)
-}
-
-/// Records a person's word on a proposal.
-pub(super) async fn decide(
-    connection: &mut SqliteConnection,
-    id_prefix: &str,
-    decision: Decision,
-    note: &Note<'_>,
-) -> Result<RepairDetail, Failure> {
-    let doing = "recording a decision";
-    let mut transaction = connection
-        .begin_with("begin immediate")
-        .await
-        .doing(doing)?;
-    super::open::assert_version(&mut transaction).await?;
-    let found = detail(&mut transaction, id_prefix).await?;
-    let next = match (decision, found.item.state) {
-        (Decision::Approve, RepairState::Proposed) => RepairState::Approved,
-        (Decision::Reject, RepairState::Proposed | RepairState::Approved) => RepairState::Rejected,
-        (_, state) => {
-            return Err(Failure::rejected(format!(
-                "repair {} is {state}; that cannot be decided any more",
-                found.item.id
-            )));
-        }
-    };
-    event(&mut transaction, &found.item.id, next, note, "").await?;
-    let after = detail(&mut transaction, &found.item.id).await?;
-    transaction.commit().await.doing(doing)?;
-    Ok(after)
-}
-
-/// Applies an approved repair.
-pub(super) async fn apply(
-    connection: &mut SqliteConnection,
-    id_prefix: &str,
-    note: &Note<'_>,
-) -> Result<RepairDetail, Failure> {
-    let doing = "applying a repair";
-    let mut transaction = connection
-        .begin_with("begin immediate")
-        .await
-        .doing(doing)?;
-    super::open::assert_version(&mut transaction).await?;
-    let found = detail(&mut transaction, id_prefix).await?;
-    if found.item.state != RepairState::Approved {
-        return Err(Failure::rejected(format!(
-            "repair {} is {}; only an approved one is applied",
-            found.item.id, found.item.state
-        )));
-    }
-    let writing = Writing {
-        scope: &found.scope,
-        run_id: "",
-        at: note.at,
-    };
-    carry_out(&mut transaction, writing, &found.item, note).await?;
-    let after = detail(&mut transaction, &found.item.id).await?;
-    transaction.commit().await.doing(doing)?;
-    Ok(after)
 }

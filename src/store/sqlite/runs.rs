@@ -4,7 +4,7 @@ use sqlx::{Connection, SqliteConnection};
 
 use super::bulk::list;
 use super::failure::{Doing, unreadable};
-use super::{breaks, lease, repairs};
+use super::{breaks, lease, ledger, open_items};
 use crate::exit::Failure;
 use crate::model::breaks::{Break, BreakState};
 use crate::model::run::Watermark;
@@ -39,7 +39,8 @@ const NOTE_WATERMARK_CHANGE: &str = "\
 
 const HOW_MANY_ROWS: &str = "\
     select (select count(*) from operations where source = ?1), \
-    (select count(*) from intents where scope = ?2 and superseded_by = '')";
+    (select count(*) from intents where scope = ?2) \
+    - (select count(*) from intents where scope = ?2 and superseded_by <> '')";
 
 const IS_COMMITTED: &str = "select count(*) from run_commits where source = ?2 and run_id = ?1";
 
@@ -85,6 +86,8 @@ const LAST_ENDS: &str = "\
     from run_commits as c join runs as r on r.run_id = c.run_id \
     where c.source = ?1 and r.exit_code in (0, 1)";
 
+type WatermarkColumns = (i64, i64, i64, i64, i64, String, String, String);
+
 type RunColumns = (
     String,
     String,
@@ -102,12 +105,11 @@ pub(super) async fn watermark(
     connection: &mut SqliteConnection,
     source: &str,
 ) -> Result<Option<Watermark>, Failure> {
-    let row: Option<(i64, i64, i64, i64, i64, String, String, String)> =
-        sqlx::query_as(WHERE_THE_WATERMARK_IS)
-            .bind(source)
-            .fetch_optional(connection)
-            .await
-            .doing("reading the watermark")?;
+    let row: Option<WatermarkColumns> = sqlx::query_as(WHERE_THE_WATERMARK_IS)
+        .bind(source)
+        .fetch_optional(connection)
+        .await
+        .doing("reading the watermark")?;
     Ok(row.map(
         |(hi, low, as_of, lag, lookback, feed_hash, config_hash, run_id)| Watermark {
             hi: Instant(hi),
@@ -181,9 +183,9 @@ pub(super) async fn set_watermark(
         .doing(doing)?;
     put_watermark(&mut transaction, SET_WATERMARK, claim, to).await?;
     if let Some(gap) = gap {
-        let none = std::collections::HashSet::new();
+        let repaired = std::collections::HashSet::new();
         let gap = std::slice::from_ref(gap);
-        breaks::put(&mut transaction, &claim.run_id, note.at, gap, &none).await?;
+        breaks::put(&mut transaction, &claim.run_id, note.at, gap, &repaired).await?;
     }
     transaction.commit().await.doing(doing)
 }
@@ -232,7 +234,7 @@ pub(super) async fn carried(
         .fetch_all(&mut *connection)
         .await
         .doing("looking for runs that were not reported")?;
-    let breaks = breaks::closed_by_repairs(connection, &runs, sources, as_of).await?;
+    let breaks = open_items::closed_by_repairs(connection, &runs, sources, as_of).await?;
     let mut carried = Carried {
         breaks,
         ..Carried::default()
@@ -243,7 +245,7 @@ pub(super) async fn carried(
             run_id,
             ..RepairFilter::default()
         };
-        let repairs = repairs::filtered(connection, &filter).await?;
+        let repairs = ledger::filtered(connection, &filter).await?;
         carried
             .repairs
             .extend(repairs.into_iter().map(|detail| detail.item));
@@ -348,7 +350,7 @@ pub(super) async fn freshness(
         .await
         .doing("reading runs")?;
     let watermark = watermark(connection, source).await?;
-    let open = breaks::open(connection, &[source], as_of).await?;
+    let open = open_items::open(connection, &[source], as_of).await?;
     Ok(Freshness {
         last_finished_at: last_finished_at.map(Instant),
         last_clean_at: last_clean_at.map(Instant),
