@@ -43,6 +43,18 @@ impl Gathered {
         }
     }
 
+    /// Intents that the store knows to be linked, with an operation of this source or of another one.
+    pub fn linked_intents(&self) -> HashSet<usize> {
+        let elsewhere =
+            (0..self.is_linked_elsewhere.len()).filter(|&row| self.is_linked_elsewhere[row]);
+        self.links
+            .iter()
+            .flatten()
+            .map(|link| link.intent)
+            .chain(elsewhere)
+            .collect()
+    }
+
     /// Whether the store knows this very link already.
     pub fn knows(&self, operation: usize, intent: usize) -> bool {
         self.links[operation].is_some_and(|link| link.intent == intent)

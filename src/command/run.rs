@@ -669,6 +669,8 @@ async fn commit<S: Store>(
     feed: &Feed,
 ) -> Result<Receipt, Failure> {
     let merged = &gathered.merged;
+    // One operation answers an intent; where one is stored already, a further one is a member beside it.
+    let linked = gathered.linked_intents();
     let links: Vec<Link<'_>> = outcome
         .links
         .iter()
@@ -680,7 +682,7 @@ async fn commit<S: Store>(
                 .text
                 .get(merged.intents.intent_id[link.intent]),
             rule: link.rule,
-            is_principal: link.is_principal,
+            is_principal: link.is_principal && !linked.contains(&link.intent),
         })
         .collect();
     let new = Merged::indices(&merged.is_new);
