@@ -149,6 +149,22 @@ const AHEAD_MAX: Span = Span::hours(24);
 
 const FAR_AHEAD: &str = "it lies more than a day in the future";
 
+const UNKNOWN_WITH_MONEY: &str = "its status is not known, and money moved";
+
+/// Why an operation cannot be used: what its reader says, a time that cannot be right, a status that could mean anything
+/// beside money. Empty = it can.
+fn unusable<'a>(row: &Operation<'a>, frame: &Frame) -> &'a str {
+    if !row.invalid.is_empty() {
+        row.invalid
+    } else if is_far_ahead(row.occurred_at, frame) {
+        FAR_AHEAD
+    } else if row.status == OperationStatus::Unknown && row.moved_money() {
+        UNKNOWN_WITH_MONEY
+    } else {
+        ""
+    }
+}
+
 /// Whether a time cannot be right.
 pub(crate) fn is_far_ahead(at: Instant, frame: &Frame) -> bool {
     at > frame.as_of.plus(AHEAD_MAX)
@@ -195,11 +211,7 @@ impl<'a> Component<'a> {
             component.operations.push(Op {
                 row,
                 keys,
-                invalid: if is_far_ahead(row_data.occurred_at, frame) {
-                    FAR_AHEAD
-                } else {
-                    row_data.invalid
-                },
+                invalid: unusable(&row_data, frame),
                 moved: row_data.moved_money(),
                 row_data,
                 in_scope: scope.operations[row],

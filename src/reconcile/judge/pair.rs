@@ -830,6 +830,8 @@ impl Judge<'_, '_> {
                     &[],
                     Disposition::Ignored(IgnoreReason::FailedAttempt),
                 );
+            } else if operation.row_data.status == OperationStatus::Unknown {
+                self.dispose(&[at], &[], Disposition::Ignored(IgnoreReason::NoMoney));
             } else if is_waiting && !is_same_payment && operation.row_data.amount_minor != 0 {
                 if self.dispose(&[at], &[], Disposition::Pending) {
                     self.pend(Some(at), None, "the processor has not decided yet");
