@@ -194,11 +194,24 @@ impl<'a> Component<'a> {
             by_reference: HashMap::new(),
             by_parent: HashMap::new(),
         };
-        for &row in operations {
-            let row = row as usize;
-            if snapshot.seen[row] == Seen::Repeat {
-                continue;
-            }
+        // Rows stand by their ids, so that nothing below can depend on the order in which they were given.
+        let text = |row: usize| {
+            let rows = snapshot.operations;
+            (
+                rows.text.get(rows.operation_id[row]),
+                rows.text.get(rows.account[row]),
+            )
+        };
+        let mut operations: Vec<usize> = operations
+            .iter()
+            .map(|&row| row as usize)
+            .filter(|&row| snapshot.seen[row] != Seen::Repeat)
+            .collect();
+        operations.sort_by(|&left, &right| text(left).cmp(&text(right)));
+        let mut intents: Vec<usize> = intents.collect();
+        let id = |row: usize| snapshot.intents.text.get(snapshot.intents.intent_id[row]);
+        intents.sort_by(|&left, &right| id(left).cmp(id(right)));
+        for row in operations {
             let row_data = snapshot.operations.get(row);
             let at = component.operations.len();
             let keys = keys.operations[row];

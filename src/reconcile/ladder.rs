@@ -51,6 +51,8 @@ pub(crate) struct Links {
     pub(crate) contests: Vec<Contest>,
     /// One operation that several intents record: none of them is matched.
     pub(crate) recorded_twice: Vec<(usize, Vec<usize>)>,
+    /// Every operation after the one that it names as its parent.
+    pub(crate) order: Vec<usize>,
     /// Money of each operation that was given back by refunds and returns that name it, in its own currency.
     pub(crate) given_back: Vec<i128>,
 }
@@ -72,9 +74,11 @@ pub(crate) fn link(
         excess: Vec::new(),
         contests: Vec::new(),
         recorded_twice: Vec::new(),
+        order: Vec::new(),
         given_back: vec![0; count],
     };
     links.given_back = given_back(component, &links.parent_operation);
+    links.order = parents_first(component, &links.parent_operation);
     let mut ladder = Ladder {
         component,
         rules,
@@ -148,6 +152,41 @@ fn parent_operation(component: &Component<'_>, at: usize) -> Option<usize> {
         return pick(keys.object, true);
     }
     None
+}
+
+/// Every operation after the one that it names as its parent, so that who follows whom does not depend on the order of
+/// rows. Rows that name each other in a circle stand by time and id.
+fn parents_first(component: &Component<'_>, parents: &[Option<usize>]) -> Vec<usize> {
+    const UNKNOWN: u32 = u32::MAX;
+    const ON_THE_WAY: u32 = u32::MAX - 1;
+    let mut depth: Vec<u32> = vec![UNKNOWN; parents.len()];
+    let mut path: Vec<usize> = Vec::new();
+    for at in 0..parents.len() {
+        let mut above = Some(at);
+        while let Some(row) = above.filter(|&row| depth[row] == UNKNOWN) {
+            depth[row] = ON_THE_WAY;
+            path.push(row);
+            above = parents[row];
+        }
+        // A row that is met again closes a circle: everything in it stands at the top.
+        if let Some(first) = above.filter(|&row| depth[row] == ON_THE_WAY) {
+            while let Some(row) = path.pop() {
+                depth[row] = 0;
+                if row == first {
+                    break;
+                }
+            }
+        }
+        while let Some(row) = path.pop() {
+            depth[row] = parents[row].map_or(0, |parent| depth[parent] + 1);
+        }
+    }
+    let mut order: Vec<usize> = (0..parents.len()).collect();
+    order.sort_by_key(|&at| {
+        let row = &component.operations[at].row_data;
+        (depth[at], row.occurred_at, row.operation_id, row.account)
+    });
+    order
 }
 
 /// What refunds and returns that name an operation gave back of it, returns of those refunds deducted.
@@ -331,7 +370,8 @@ impl<'a> Ladder<'_, 'a> {
 
     /// Captures, voids and further rows of a payment follow the row they name to its intent.
     fn same_payment(&mut self, rule: Rule) {
-        for at in 0..self.component.operations.len() {
+        for place in 0..self.links.order.len() {
+            let at = self.links.order[place];
             let operation = &self.component.operations[at];
             if !self.is_free(at) || operation.family() != Some(Family::Charge) {
                 continue;
@@ -466,7 +506,8 @@ impl<'a> Ladder<'_, 'a> {
             let Some((linked, rule)) = self.links.of[at] else {
                 continue;
             };
-            if rule != Rule::ProcessorRef && !self.links.is_stored[at] {
+            // What was stored is asked again by its rule, so that a later run says what the first one said.
+            if !matches!(rule, Rule::ProcessorRef | Rule::Parent) {
                 continue;
             }
             let (Some(family), key) = (operation.family(), operation.keys.reference) else {
@@ -980,7 +1021,8 @@ impl<'a> Ladder<'_, 'a> {
     /// Failures, reversals and adjustments follow the operation they name to that operation's intent.
     fn returns(&mut self) {
         let component = self.component;
-        for at in 0..component.operations.len() {
+        for place in 0..self.links.order.len() {
+            let at = self.links.order[place];
             let operation = &component.operations[at];
             if !operation.is_return() || !self.is_free(at) {
                 continue;

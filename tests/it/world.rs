@@ -722,10 +722,9 @@ impl Run {
         };
         let is_named = |row: usize| {
             let id = self.operation_id(row);
-            is_subject(row)
-                || breaks
-                    .iter()
-                    .any(|finding| finding.also.iter().any(|other| other == id))
+            outcome.findings.iter().any(|finding| {
+                finding.found.operation_id == id || finding.also.iter().any(|other| other == id)
+            })
         };
         // A break about one row of a pair takes the whole pair out of the matches.
         let mut links: BTreeSet<(usize, usize)> = outcome

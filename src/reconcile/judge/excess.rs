@@ -24,7 +24,8 @@ impl Judge<'_, '_> {
             let Some(parent) = self.links.parent_intent[at] else {
                 continue;
             };
-            if takes && row.moved && row.is_usable() && !self.hangs_on_extra(at, parent) {
+            let took = takes && row.moved && row.row_data.amount_minor < 0;
+            if took && row.is_usable() && !self.hangs_on_extra(at, parent) {
                 given.entry(parent).or_default().push(at);
             }
         }
