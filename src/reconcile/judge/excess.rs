@@ -54,11 +54,10 @@ impl Judge<'_, '_> {
             total += kept;
             let over = (total - charged).min(kept);
             let row = self.c.operations[at].row;
-            let is_listed = self.c.operations[at].in_scope
-                && !matches!(
-                    self.verdicts.operations[row],
-                    Disposition::Ignored(_) | Disposition::OutOfScope
-                );
+            let is_listed = !matches!(
+                self.verdicts.operations[row],
+                Disposition::Ignored(_) | Disposition::OutOfScope
+            );
             let is_said = self.verdicts.duplicate_refunds.contains(&row);
             if over > 0 && is_listed && !is_said {
                 let delta = Amount::new(clamp(over), currency);

@@ -103,11 +103,11 @@ impl Judge<'_, '_> {
                 group.returns = returns;
                 let claimed = i128::from(self.c.intents[intent].row_data.amount_minor);
                 group.money = self.balance(claimed, &group.returns);
-                // A row that failed without money is what the return answers.
-                let failed = group
-                    .attached
-                    .iter()
-                    .position(|&at| self.c.operations[at].is_failed());
+                // A row of the same amount that failed without money is what the return answers.
+                let failed = group.attached.iter().position(|&at| {
+                    self.c.operations[at].is_failed()
+                        && self.c.agreement(at, intent, self.context.rules).is_full()
+                });
                 group.members = failed
                     .map(|n| vec![group.attached.remove(n)])
                     .unwrap_or_default();
@@ -230,14 +230,20 @@ impl Judge<'_, '_> {
     /// The status of rows of which none moved money.
     fn read_status(&self, intent: usize, family: Family, group: &mut Group) {
         let local = &self.c.intents[intent];
-        let claims_success = local.row_data.status == IntentStatus::Succeeded;
-        // Another attempt than the one a succeeded row names says nothing about it.
-        let rows: Vec<usize> = group
+        // Another attempt than the one a succeeded row names says nothing about it; nor about a row that is over, where
+        // the named one is seen.
+        let (others, named): (Vec<usize>, Vec<usize>) = group
             .attached
             .iter()
-            .copied()
-            .filter(|&at| !(claims_success && self.is_another_attempt(intent, at)))
-            .collect();
+            .partition(|&&at| self.is_another_attempt(intent, at));
+        let status = local.row_data.status;
+        let is_named_only =
+            status == IntentStatus::Succeeded || (!status.is_open() && !named.is_empty());
+        let rows = if is_named_only {
+            named
+        } else {
+            [named, others].concat()
+        };
         let latest = |wanted: &dyn Fn(usize) -> bool| {
             rows.iter()
                 .copied()

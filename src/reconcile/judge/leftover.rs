@@ -409,15 +409,26 @@ impl Judge<'_, '_> {
         self.missing_local(at, &returns, None);
     }
 
-    /// Returns that name an operation and found no intent.
+    /// Returns of the operation's kind that name it, against its direction, and found no intent.
     fn returns_of(&self, at: usize) -> Vec<usize> {
+        let own = &self.c.operations[at];
+        let gives_back = |kind| match kind {
+            OperationKind::RefundFailure => own.family() == Some(Family::Refund),
+            OperationKind::DisputeReversal => own.family() == Some(Family::Dispute),
+            OperationKind::PayoutFailure => own.family() == Some(Family::Payout),
+            OperationKind::Adjustment => true,
+            _ => false,
+        };
         let mut found: Vec<usize> = self
             .children_of(at)
             .iter()
             .copied()
             .filter(|&child| {
                 let row = &self.c.operations[child];
-                row.is_return()
+                let is_back = own.family() == Some(Family::Dispute)
+                    || row.row_data.amount_minor.signum() == -own.row_data.amount_minor.signum();
+                (gives_back(row.row_data.kind) || own.is_return() && row.is_return())
+                    && is_back
                     && row.is_usable()
                     && self.links.of[child].is_none()
                     && !self.is_done[child]
@@ -441,8 +452,9 @@ impl Judge<'_, '_> {
         }
         let returns = self.returns_of(at);
         // A row that brought money is no refund, whatever it is called.
-        let is_whole =
-            self.links.given_back[at] == 0 && self.c.operations[at].row_data.amount_minor < 0;
+        let is_whole = returns.is_empty()
+            && self.links.given_back[at] == 0
+            && self.c.operations[at].row_data.amount_minor < 0;
         let repair = self.links.parent_intent[at]
             .filter(|_| is_whole)
             .map(|parent| RepairDraft {
