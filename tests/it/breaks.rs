@@ -461,3 +461,575 @@ fn the_most_surprising_rows_end_as_the_contract_says() {
     let _ = (World::of(""), at("10:00"), expected(""), BreakClass::ALL, CloseAs::ALL);
     assert_repeatable("nothing", &World::of(""));
 }
+
+#[test]
+fn a_reference_is_an_id_a_key_or_what_was_declared() {
+    check_all(&[
+        (
+            "id, key and reference column",
+            "ch_1 charge succeeded 1000 ref=A
+             ch_2 charge succeeded 1000 ref=kb
+             ch_3 charge succeeded 1000 ref=rc
+             A charge 1000 succeeded
+             B charge 1000 succeeded key=kb
+             C charge 1000 succeeded ref=rc",
+            "match A ch_1 reference
+             match B ch_2 reference
+             match C ch_3 reference",
+        ),
+        (
+            "white space never counts, case does, and empty matches nothing",
+            "ch_1 charge succeeded 1000 ref=·A·
+             ch_2 charge succeeded 1000 ref=b
+             ch_3 charge succeeded 1000 ref=·
+             A charge 1000 succeeded
+             B charge 1000 pending
+             C charge 1000 pending",
+            "match A ch_1 reference
+             break missing_local - ch_2 1000
+             break missing_local - ch_3 1000
+             ignored B abandoned
+             ignored C abandoned",
+        ),
+        (
+            "leading zeros and long numbers are text",
+            "ch_1 charge succeeded 1000 ref=007
+             ch_2 charge succeeded 1000 ref=1234567890123456789
+             7 charge 1000 pending
+             007 charge 1000 succeeded
+             1234567890123456788 charge 1000 pending
+             1234567890123456789 charge 1000 succeeded",
+            "match 007 ch_1 reference
+             match 1234567890123456789 ch_2 reference
+             ignored 7 abandoned
+             ignored 1234567890123456788 abandoned",
+        ),
+        (
+            "a stored processor_ref comes before a reference",
+            "ch_1 charge succeeded 1000 ref=B
+             A charge 1000 succeeded proc=ch_1",
+            "match A ch_1 processor_ref",
+        ),
+        (
+            "an object is named as well",
+            "ch_1 charge succeeded 1000 obj=pi_1
+             A charge 1000 pending proc=pi_1",
+            "match A ch_1 processor_ref
+             break status_behind A ch_1 1000 repaired
+             repair set_status A ch_1 succeeded pi_1",
+        ),
+        (
+            "two intents with one operation: none of them is matched",
+            "ch_1 charge succeeded 1000
+             A charge 1000 succeeded proc=ch_1
+             B charge 1000 succeeded proc=ch_1",
+            "break duplicate_record A ch_1 1000",
+        ),
+        (
+            "one by processor_ref, the other by reference: recorded twice",
+            "ch_1 charge succeeded 1000 ref=B
+             A charge 1000 succeeded proc=ch_1
+             B charge 1000 pending",
+            "break duplicate_record A ch_1 1000",
+        ),
+        (
+            "a refund's reference names its payment, not its match",
+            "re_1 refund succeeded -400 ref=A
+             A charge 1000 succeeded 02-20T10:00 proc=ch_9",
+            "break missing_local A re_1 400 repaired
+             repair record_refund A 400 re_1 succeeded re_1",
+        ),
+        (
+            "and finds the local refund of that payment at equal amount",
+            "re_1 refund succeeded -400 ref=A
+             A charge 1000 succeeded 02-20T10:00 proc=ch_9
+             R refund 400 pending parent=A",
+            "match R re_1 parent
+             break status_behind R re_1 400 repaired
+             repair set_status R re_1 succeeded re_1",
+        ),
+        (
+            "never at another amount",
+            "re_1 refund succeeded -400 parent=ch_9
+             A charge 1000 succeeded 02-20T10:00 proc=ch_9
+             R refund 500 succeeded parent=A",
+            "break missing_local A re_1 400 repaired
+             break missing_processor R - 500
+             repair record_refund A 400 re_1 succeeded re_1",
+        ),
+        (
+            "a refund through its payment's object",
+            "re_1 refund succeeded -400 obj=pi_1
+             ch_1 charge succeeded 1000 02-20T10:00 ref=A obj=pi_1
+             A charge 1000 succeeded 02-20T10:00",
+            "break missing_local A re_1 400 repaired
+             repair record_refund A 400 re_1 succeeded re_1",
+        ),
+        (
+            "several unrelated rows under one reference: the one that fits",
+            "ch_1 charge succeeded 1000 ref=r
+             A charge 1000 succeeded ref=r
+             r charge 400 pending",
+            "match A ch_1 reference
+             ignored r abandoned",
+        ),
+        (
+            "or nobody, where several fit",
+            "ch_1 charge succeeded 1000 ref=r
+             A charge 1000 pending key=r
+             r charge 1000 pending",
+            "break ambiguous_match - ch_1 1000",
+        ),
+        (
+            "another amount under a used reference is ambiguous",
+            "ch_1 charge succeeded 1000 ref=A
+             ch_2 charge succeeded 400 11:00 ref=A
+             A charge 1000 succeeded",
+            "match A ch_1 reference
+             break ambiguous_match A ch_2 400",
+        ),
+        (
+            "several of other amounts: nobody is linked",
+            "ch_1 charge succeeded 300 ref=A
+             ch_2 charge succeeded 400 11:00 ref=A
+             A charge 1000 pending",
+            "break ambiguous_match A ch_1 300
+             break ambiguous_match A ch_2 400",
+        ),
+        (
+            "a refund under one payment by reference and another by parent",
+            "re_1 refund succeeded -400 ref=R parent=ch_2
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             B charge 1000 succeeded 02-20T10:00 proc=ch_2
+             R refund 400 pending parent=A",
+            "break ambiguous_match R re_1 400",
+        ),
+        (
+            "a newer processor_ref is a second claim",
+            "ch_1 charge succeeded 1000 ref=A
+             ch_2 charge succeeded 1000 11:00
+             A charge 1000 succeeded proc=ch_2",
+            "match A ch_2 processor_ref
+             break duplicate_charge A ch_1 1000",
+        ),
+    ]);
+}
+
+#[test]
+fn a_cut_reference_matches_only_where_it_is_declared() {
+    check_all(&[
+        (
+            "declared, unique and equal",
+            "rules chars=10
+             ch_1 charge succeeded 1000 ref=ORDER-1234
+             ORDER-1234567 charge 1000 succeeded",
+            "match ORDER-1234567 ch_1 reference_truncated",
+        ),
+        (
+            "undeclared it only proposes",
+            "ch_1 charge succeeded 1000 ref=ORDER-1234
+             ORDER-1234567 charge 1000 succeeded",
+            "break ambiguous_match ORDER-1234567 ch_1 1000",
+        ),
+        (
+            "two that start so are ambiguous, even when one fits better",
+            "rules chars=10
+             ch_1 charge succeeded 1000 ref=ORDER-1234
+             ORDER-1234567 charge 1000 succeeded
+             ORDER-1234999 charge 400 pending",
+            "break ambiguous_match ORDER-1234567 ch_1 1000
+             ignored ORDER-1234999 abandoned",
+        ),
+        (
+            "another amount is no match",
+            "rules chars=10
+             ch_1 charge succeeded 900 ref=ORDER-1234
+             ORDER-1234567 charge 1000 succeeded",
+            "break ambiguous_match ORDER-1234567 ch_1 900",
+        ),
+        (
+            "another length is not cut",
+            "rules chars=12
+             ch_1 charge succeeded 900 ref=ORDER-1234
+             ORDER-1234567 charge 1000 pending",
+            "break missing_local - ch_1 900
+             ignored ORDER-1234567 abandoned",
+        ),
+    ]);
+}
+
+#[test]
+fn rows_under_a_shared_parent_are_dealt_in_a_fixed_order() {
+    for operations in 1..=4 {
+        for intents in 1..=4 {
+            let mut rows = String::new();
+            let mut verdict = String::new();
+            for n in 1..=operations {
+                rows.push_str(&format!("ch_{n} charge succeeded 1000 1{n}:00 ref=P\n"));
+            }
+            for n in 1..=intents {
+                rows.push_str(&format!("A{n} charge 1000 pending parent=P key=k{n}\n"));
+            }
+            for n in 1..=operations.min(intents) {
+                verdict.push_str(&format!(
+                    "match A{n} ch_{n} shared_reference
+                     break status_behind A{n} ch_{n} 1000 repaired
+                     repair set_status A{n} ch_{n} succeeded ch_{n}\n"
+                ));
+            }
+            for n in intents + 1..=operations {
+                verdict.push_str(&format!("break duplicate_charge A1 ch_{n} 1000\n"));
+            }
+            for n in operations + 1..=intents {
+                verdict.push_str(&format!("ignored A{n} abandoned\n"));
+            }
+            check_all(&[(&format!("{operations} on {intents}"), &rows, &verdict)]);
+        }
+    }
+    check_all(&[
+        (
+            "equal money first, then the odd pair",
+            "ch_1 charge succeeded 400 ref=P
+             ch_2 charge succeeded 1000 ref=P
+             A charge 1000 succeeded parent=P
+             B charge 500 succeeded parent=P",
+            "match A ch_2 shared_reference
+             break amount_mismatch B ch_1 400 delta=-100",
+        ),
+        (
+            "two odd ones on two are ambiguous",
+            "ch_1 charge succeeded 400 ref=P
+             ch_2 charge succeeded 300 ref=P
+             A charge 1000 pending parent=P
+             B charge 500 pending parent=P",
+            "break ambiguous_match - ch_1 400
+             break ambiguous_match - ch_2 300",
+        ),
+        (
+            "succeeded rows are dealt first",
+            "ch_1 charge succeeded 1000 ref=P
+             A charge 1000 pending parent=P
+             B charge 1000 succeeded parent=P",
+            "match B ch_1 shared_reference
+             ignored A abandoned",
+        ),
+        (
+            "attempts: one is satisfied, the next success is a duplicate",
+            "ch_1 charge succeeded 1000 ref=P
+             ch_2 charge succeeded 1000 11:00 ref=P
+             A charge 1000 failed parent=P attempt=1
+             B charge 1000 succeeded parent=P attempt=2",
+            "match B ch_1 shared_reference
+             break duplicate_charge A ch_2 1000
+             ignored A abandoned",
+        ),
+        (
+            "attempts that each name their own success",
+            "ch_1 charge succeeded 1000 ref=A
+             ch_2 charge succeeded 1000 11:00 ref=B
+             A charge 1000 failed parent=P attempt=1
+             B charge 1000 succeeded parent=P attempt=2",
+            "match B ch_2 reference
+             break duplicate_charge A ch_1 1000",
+        ),
+        (
+            "parts may each be satisfied",
+            "ch_1 charge succeeded 1000 ref=A
+             ch_2 charge succeeded 1000 11:00 ref=B
+             A charge 1000 succeeded parent=P attempt=1
+             B charge 1000 succeeded parent=P attempt=1",
+            "match A ch_1 reference
+             match B ch_2 reference",
+        ),
+        (
+            "a late decline of one attempt beside the success of another",
+            "ch_1 charge failed 1000 11:00 ref=A
+             ch_2 charge succeeded 1000 ref=B
+             A charge 1000 pending parent=P attempt=1
+             B charge 1000 succeeded parent=P attempt=2",
+            "match B ch_2 reference
+             ignored ch_1 failed_attempt
+             ignored A abandoned",
+        ),
+        (
+            "a capture follows its hold before a shared reference",
+            "au_1 authorization succeeded 1000 ref=A
+             au_2 authorization succeeded 1000 ref=B
+             cp_1 capture succeeded 1000 11:00 ref=P parent=au_2
+             cp_2 capture succeeded 1000 12:00 ref=P parent=au_1
+             A charge 1000 succeeded parent=P
+             B charge 1000 succeeded parent=P",
+            "match A cp_2 parent
+             match B cp_1 parent
+             ignored au_1 life_cycle
+             ignored au_2 life_cycle",
+        ),
+    ]);
+}
+
+#[test]
+fn a_further_success_is_a_duplicate_until_it_is_refunded() {
+    check_all(&[
+        (
+            "three charges for one purchase",
+            "ch_2 charge succeeded 1000 10:02 ref=A
+             ch_1 charge succeeded 1000 10:01 ref=A
+             ch_3 charge succeeded 1000 10:03 ref=A
+             A charge 1000 pending",
+            "match A ch_1 reference
+             break status_behind A ch_1 1000 repaired
+             break duplicate_charge A ch_2 1000
+             break duplicate_charge A ch_3 1000
+             repair set_status A ch_1 succeeded ch_1",
+        ),
+        (
+            "a refunded duplicate is no longer open",
+            "ch_1 charge succeeded 1000 10:01 ref=A
+             ch_2 charge succeeded 1000 10:02 ref=A
+             re_2 refund succeeded -1000 11:00 parent=ch_2
+             A charge 1000 succeeded",
+            "match A ch_1 reference
+             ignored ch_2 returned_in_full
+             ignored re_2 returned_in_full",
+        ),
+        (
+            "the one that stayed satisfies, also when the refunded one came first",
+            "ch_1 charge succeeded 1000 10:01 ref=A
+             ch_2 charge succeeded 1000 10:02 ref=A
+             re_1 refund succeeded -1000 11:00 parent=ch_1
+             A charge 1000 pending",
+            "match A ch_2 reference
+             break status_behind A ch_2 1000 repaired
+             repair set_status A ch_2 succeeded ch_2
+             ignored ch_1 returned_in_full
+             ignored re_1 returned_in_full",
+        ),
+        (
+            "a partly refunded duplicate stays, with what is left at risk",
+            "ch_1 charge succeeded 1000 10:01 ref=A
+             ch_2 charge succeeded 1000 10:02 ref=A
+             re_2 refund succeeded -300 11:00 parent=ch_2
+             A charge 1000 succeeded",
+            "match A ch_1 reference
+             break duplicate_charge A ch_2 1000 delta=700",
+        ),
+        (
+            "its refund has a row of its own",
+            "ch_1 charge succeeded 1000 10:01 ref=A
+             ch_2 charge succeeded 1000 10:02 ref=A
+             re_2 refund succeeded -1000 11:00 parent=ch_2
+             A charge 1000 succeeded
+             R refund 1000 succeeded parent=A",
+            "match A ch_1 reference
+             match R re_2 parent
+             ignored ch_2 returned_in_full",
+        ),
+        (
+            "its refund failed again",
+            "ch_1 charge succeeded 1000 10:01 ref=A
+             ch_2 charge succeeded 1000 10:02 ref=A
+             re_2 refund succeeded -1000 11:00 parent=ch_2
+             rf_2 refund_failure succeeded 1000 12:00 parent=re_2
+             A charge 1000 succeeded",
+            "match A ch_1 reference
+             break duplicate_charge A ch_2 1000",
+        ),
+        (
+            "a failed row with two successes: each is a duplicate, nothing is written",
+            "ch_1 charge succeeded 1000 10:01 ref=A
+             ch_2 charge succeeded 1000 10:02 ref=A
+             A charge 1000 failed",
+            "break duplicate_charge A ch_1 1000
+             break duplicate_charge A ch_2 1000",
+        ),
+        (
+            "a failed row with two successes of which one was refunded",
+            "ch_1 charge succeeded 1000 10:01 ref=A
+             ch_2 charge succeeded 1000 10:02 ref=A
+             re_1 refund succeeded -1000 11:00 parent=ch_1
+             A charge 1000 failed",
+            "match A ch_2 reference
+             break status_behind A ch_2 1000 repaired
+             repair set_status A ch_2 succeeded ch_2
+             ignored ch_1 returned_in_full
+             ignored re_1 returned_in_full",
+        ),
+        (
+            "money that came and went under a canceled row",
+            "ch_1 charge succeeded 1000 ref=A
+             re_1 refund succeeded -1000 11:00 parent=ch_1
+             A charge 1000 canceled",
+            "ignored ch_1 returned_in_full
+             ignored re_1 returned_in_full
+             ignored A returned_in_full",
+        ),
+        (
+            "a further payout under one reference is ambiguous",
+            "po_1 payout succeeded -1000 10:01 ref=A
+             po_2 payout succeeded -1000 10:02 ref=A
+             A payout 1000 succeeded",
+            "match A po_1 reference
+             break ambiguous_match A po_2 1000",
+        ),
+        (
+            "two refunds of one key",
+            "re_1 refund succeeded -400 10:01 ref=R parent=ch_1
+             re_2 refund succeeded -400 10:02 ref=R parent=ch_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             R refund 400 succeeded parent=A",
+            "match R re_1 reference
+             break duplicate_refund A re_2 400 delta=400",
+        ),
+        (
+            "refunds above the charge",
+            "re_1 refund succeeded -600 10:01 parent=ch_1
+             re_2 refund succeeded -600 10:02 parent=ch_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             R refund 600 succeeded parent=A proc=re_1
+             S refund 600 succeeded parent=A proc=re_2",
+            "match R re_1 processor_ref
+             match S re_2 processor_ref
+             break duplicate_refund A re_2 600 delta=200",
+        ),
+        (
+            "a refund and a dispute above the charge",
+            "re_1 refund succeeded -1000 10:01 parent=ch_1
+             du_1 dispute succeeded -1000 10:02 parent=ch_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             R refund 1000 succeeded parent=A proc=re_1
+             D dispute 1000 lost parent=A proc=du_1",
+            "match R re_1 processor_ref
+             match D du_1 processor_ref
+             break duplicate_refund A du_1 1000 delta=1000",
+        ),
+        (
+            "a local refund out of reach counts with what it claims",
+            "re_2 refund succeeded -600 parent=ch_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             R refund 600 succeeded 02-25T10:00 parent=A proc=re_1",
+            "break missing_local A re_2 600 repaired
+             break duplicate_refund A re_2 600 delta=200
+             repair record_refund A 600 re_2 succeeded re_2",
+        ),
+        (
+            "a won dispute takes nothing",
+            "re_1 refund succeeded -1000 10:01 parent=ch_1
+             du_1 dispute succeeded -1000 10:02 parent=ch_1
+             dr_1 dispute_reversal succeeded 1000 10:03 parent=du_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             R refund 1000 succeeded parent=A proc=re_1
+             D dispute 1000 won parent=A proc=du_1",
+            "match R re_1 processor_ref
+             match D du_1 processor_ref
+             match D dr_1 parent",
+        ),
+    ]);
+}
+
+#[test]
+fn a_refund_that_came_back_is_no_refund_in_every_spelling() {
+    let charge = "A charge 1000 succeeded 02-20T10:00 proc=ch_1";
+    for (name, rows) in [
+        ("a failure row", "re_1 refund succeeded -400 parent=ch_1
+                           rf_1 refund_failure succeeded 400 11:00 parent=re_1"),
+        ("a failed label that still carries its net", "re_1 refund failed -400 net=-400 parent=ch_1
+                           rf_1 refund_failure succeeded 400 11:00 net=400 parent=re_1"),
+        ("an adjustment", "re_1 refund succeeded -400 parent=ch_1
+                           ad_1 adjustment succeeded 400 11:00 parent=re_1"),
+        ("a failure row by object", "re_1 refund succeeded -400 parent=ch_1
+                           rf_1 refund_failure succeeded 400 11:00 obj=re_1"),
+    ] {
+        let operation = "re_1";
+        check_all(&[(
+            name,
+            &format!("{rows}\n{charge}\nR refund 400 succeeded parent=A proc=re_1"),
+            &format!(
+                "break status_reversed R {operation} 400
+                 repair set_status R {operation} failed re_1"
+            ),
+        )]);
+        check_all(&[(
+            &format!("{name}, without a local row"),
+            &format!("{rows}\n{charge}"),
+            &format!(
+                "ignored re_1 returned_in_full
+                 ignored {} returned_in_full",
+                if rows.contains("ad_1") { "ad_1" } else { "rf_1" }
+            ),
+        )]);
+        check_all(&[(
+            &format!("{name}, still pending locally"),
+            &format!("{rows}\n{charge}\nR refund 400 pending parent=A proc=re_1"),
+            &format!(
+                "match R re_1 processor_ref
+                 match R {} parent
+                 break status_behind R re_1 400 repaired
+                 repair set_status R re_1 failed re_1",
+                if rows.contains("ad_1") { "ad_1" } else { "rf_1" }
+            ),
+        )]);
+    }
+    check_all(&[
+        (
+            "a status, without any money",
+            "re_1 refund failed -400 net=0 parent=ch_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             R refund 400 succeeded parent=A proc=re_1",
+            "break status_reversed R re_1 400
+             repair set_status R re_1 failed re_1",
+        ),
+        (
+            "only the return is in reach",
+            "rf_1 refund_failure succeeded 400 parent=re_1
+             R refund 400 succeeded 02-20T10:00 proc=re_1",
+            "break status_reversed R rf_1 400
+             repair set_status R rf_1 failed re_1",
+        ),
+        (
+            "a part came back: nothing is written",
+            "re_1 refund succeeded -400 parent=ch_1
+             rf_1 refund_failure succeeded 100 11:00 parent=re_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             R refund 400 succeeded parent=A proc=re_1",
+            "break status_reversed R re_1 400 delta=100",
+        ),
+        (
+            "more came back than had gone",
+            "re_1 refund succeeded -400 parent=ch_1
+             rf_1 refund_failure succeeded 500 11:00 parent=re_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             R refund 400 succeeded parent=A proc=re_1",
+            "break amount_mismatch R rf_1 400 delta=100",
+        ),
+        (
+            "a failure row of nothing that is known",
+            "rf_1 refund_failure succeeded 400 parent=re_9",
+            "break missing_local - rf_1 400",
+        ),
+        (
+            "a refund made in the console",
+            "re_1 refund succeeded -1000 parent=ch_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1",
+            "break missing_local A re_1 1000 repaired
+             repair record_refund A 1000 re_1 succeeded re_1",
+        ),
+        (
+            "of a payment nobody knows",
+            "re_1 refund succeeded -1000 parent=ch_9",
+            "break missing_local - re_1 1000",
+        ),
+        (
+            "an id that was made up is never written",
+            "x1 refund succeeded -1000 parent=ch_1 synthetic
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1",
+            "break missing_local A x1 1000 repaired
+             repair record_refund A 1000 x1 succeeded -",
+        ),
+        (
+            "a failed refund without money is an attempt",
+            "re_1 refund failed -1000 parent=ch_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1",
+            "ignored re_1 failed_attempt",
+        ),
+    ]);
+}
