@@ -1033,3 +1033,706 @@ fn a_refund_that_came_back_is_no_refund_in_every_spelling() {
         ),
     ]);
 }
+
+#[test]
+fn holds_and_captures_are_one_payment() {
+    check_all(&[
+        (
+            "a captured hold is life cycle",
+            "au_1 authorization succeeded 1000 ref=A
+             cp_1 capture succeeded 1000 11:00 parent=au_1
+             A charge 1000 pending",
+            "match A cp_1 parent
+             break status_behind A cp_1 1000 repaired
+             repair set_status A cp_1 succeeded cp_1
+             ignored au_1 life_cycle",
+        ),
+        (
+            "captures that add up are one match",
+            "au_1 authorization succeeded 1000 ref=A
+             cp_1 capture succeeded 600 11:00 parent=au_1
+             cp_2 capture succeeded 400 12:00 parent=au_1
+             A charge 1000 pending proc=au_1",
+            "match A cp_1 sum
+             match A cp_2 sum
+             break status_behind A cp_1 1000 repaired
+             repair set_status A cp_1 succeeded au_1
+             ignored au_1 life_cycle",
+        ),
+        (
+            "captures that do not",
+            "au_1 authorization succeeded 1000 ref=A
+             cp_1 capture succeeded 600 11:00 parent=au_1
+             cp_2 capture succeeded 300 12:00 parent=au_1
+             A charge 1000 succeeded proc=au_1",
+            "break amount_mismatch A cp_1 900 delta=-100
+             ignored au_1 life_cycle",
+        ),
+        (
+            "a partial capture",
+            "au_1 authorization succeeded 1000 ref=A
+             cp_1 capture succeeded 600 11:00 parent=au_1
+             A charge 1000 succeeded proc=au_1",
+            "break amount_mismatch A cp_1 600 delta=-400
+             ignored au_1 life_cycle",
+        ),
+        (
+            "a live hold beside a pending row is in order",
+            "au_1 authorization succeeded 1000 ref=A
+             A charge 1000 pending",
+            "match A au_1 reference",
+        ),
+        (
+            "beside a success it is no payment yet",
+            "au_1 authorization succeeded 1000 ref=A
+             A charge 1000 succeeded",
+            "break status_ahead A au_1 1000",
+        ),
+        (
+            "within grace it waits",
+            "au_1 authorization succeeded 1000 10T11:31 ref=A
+             A charge 1000 succeeded 10T11:30",
+            "pending A au_1",
+        ),
+        (
+            "beside rows that are over nobody waits for it",
+            "au_1 authorization succeeded 1000 ref=A
+             au_2 authorization succeeded 1000 ref=B
+             au_3 authorization succeeded 1000 ref=C
+             A charge 1000 failed
+             B charge 1000 canceled
+             C charge 1000 expired",
+            "ignored au_1 hold
+             ignored au_2 hold
+             ignored au_3 hold
+             ignored A abandoned
+             ignored B abandoned
+             ignored C abandoned",
+        ),
+        ("of nobody", "au_1 authorization succeeded 1000", "ignored au_1 hold"),
+        (
+            "a failed capture after the hold takes the success back",
+            "au_1 authorization succeeded 1000 ref=A
+             cp_1 capture failed 1000 11:00 ref=A parent=au_1
+             A charge 1000 succeeded proc=au_1",
+            "break status_reversed A cp_1 1000
+             repair set_status A cp_1 failed au_1
+             ignored au_1 life_cycle",
+        ),
+        (
+            "beside an open row the hold outweighs it",
+            "au_1 authorization succeeded 1000 ref=A
+             cp_1 capture failed 1000 11:00 ref=A parent=au_1
+             A charge 1000 pending proc=au_1",
+            "match A au_1 processor_ref
+             ignored cp_1 failed_attempt",
+        ),
+        (
+            "a hold that was let go is a final cancel",
+            "au_1 authorization succeeded 1000 ref=A
+             vo_1 void succeeded 1000 11:00 parent=au_1
+             A charge 1000 pending proc=au_1",
+            "match A vo_1 parent
+             break status_behind A vo_1 1000 repaired
+             repair set_status A vo_1 canceled au_1
+             ignored au_1 life_cycle",
+        ),
+        (
+            "in part only is none",
+            "au_1 authorization succeeded 1000 ref=A
+             vo_1 void succeeded 400 11:00 parent=au_1
+             A charge 1000 pending proc=au_1",
+            "match A au_1 processor_ref
+             ignored vo_1 life_cycle",
+        ),
+        (
+            "and takes a success back",
+            "au_1 authorization succeeded 1000 ref=A
+             vo_1 void succeeded 0 11:00 parent=au_1
+             A charge 1000 succeeded proc=au_1",
+            "break status_reversed A vo_1 0
+             repair set_status A vo_1 canceled au_1
+             ignored au_1 life_cycle",
+        ),
+        (
+            "one of two holds ran out, the other was captured",
+            "au_1 authorization expired 1000 09:59 ref=A
+             au_2 authorization succeeded 1000 ref=A
+             cp_2 capture succeeded 1000 11:00 parent=au_2
+             A charge 1000 succeeded",
+            "match A cp_2 parent
+             ignored au_1 failed_attempt
+             ignored au_2 life_cycle",
+        ),
+        (
+            "a hold of another amount that ran out says nothing",
+            "au_1 authorization expired 400 ref=A
+             A charge 1000 pending",
+            "ignored au_1 failed_attempt
+             ignored A abandoned",
+        ),
+    ]);
+}
+
+#[test]
+fn a_payout_is_the_sum_of_its_parts() {
+    let charge = "ch_1 charge succeeded 1000 net=970 ref=A payout=po_1
+                  A charge 1000 succeeded";
+    for (name, rows, verdict) in [
+        (
+            "tied out, and no local row asks for it",
+            "po_1 payout succeeded -970 20:00 net=-970",
+            "ignored po_1 account_level",
+        ),
+        (
+            "tied out by its own id in its payout column",
+            "po_1 payout succeeded -970 20:00 net=-970 payout=po_1
+             P payout 970 20:00 succeeded proc=po_1",
+            "match P po_1 processor_ref",
+        ),
+        (
+            "a residual",
+            "po_1 payout succeeded -900 20:00 net=-900",
+            "break payout_residual - po_1 900 delta=70",
+        ),
+        (
+            "a residual with a local row",
+            "po_1 payout succeeded -900 20:00 net=-900
+             P payout 900 20:00 succeeded proc=po_1",
+            "break payout_residual P po_1 900 delta=70",
+        ),
+        (
+            "a fee, an adjustment and a reserve are parts",
+            "fe_1 fee succeeded -20 net=-20 payout=po_1
+             ad_1 adjustment succeeded -40 net=-40 payout=po_1
+             rh_1 reserve_hold succeeded -10 net=-10 payout=po_1
+             po_1 payout succeeded -900 20:00 net=-900",
+            "ignored fe_1 account_level_fee
+             ignored ad_1 account_level
+             ignored rh_1 hold
+             ignored po_1 account_level",
+        ),
+        (
+            "so are rows of another scope and rows set aside",
+            "x_1 charge succeeded -30 net=-30 payout=po_1 ignore=other_scope
+             x_2 charge pending -40 net=-40 payout=po_1 ignore=life_cycle
+             po_1 payout succeeded -900 20:00 net=-900",
+            "ignored x_1 other_scope
+             ignored x_2 life_cycle
+             ignored po_1 account_level",
+        ),
+        (
+            "and rows that cannot be used, where their money can be read",
+            "x_1 other unknown -70 net=-70 payout=po_1 invalid=unknown·kind
+             po_1 payout succeeded -900 20:00 net=-900",
+            "break invalid_record - x_1 70
+             ignored po_1 account_level",
+        ),
+        (
+            "parts of another currency are no parts",
+            "x_1 fee succeeded -70 USD net=-70 payout=po_1
+             po_1 payout succeeded -970 20:00 net=-970",
+            "ignored x_1 account_level_fee
+             ignored po_1 account_level",
+        ),
+        (
+            "it came back",
+            "po_1 payout succeeded -970 20:00 net=-970
+             pf_1 payout_failure succeeded 970 21:00 net=970 parent=po_1
+             P payout 970 20:00 succeeded proc=po_1",
+            "break payout_returned P po_1 970
+             repair set_status P po_1 failed po_1",
+        ),
+        (
+            "it came back as an adjustment, and no local row asks for it",
+            "po_1 payout succeeded -970 20:00 net=-970
+             ad_1 adjustment succeeded 970 21:00 net=970 parent=po_1",
+            "break payout_returned - ad_1 970",
+        ),
+        (
+            "more came back than was paid",
+            "po_1 payout succeeded -970 20:00 net=-970
+             pf_1 payout_failure succeeded 1000 21:00 net=1000 parent=po_1
+             P payout 970 20:00 succeeded proc=po_1",
+            "break amount_mismatch P pf_1 970 delta=30",
+        ),
+        (
+            "it failed without money",
+            "po_1 payout failed -970 20:00 net=0
+             P payout 970 20:00 succeeded proc=po_1",
+            "break payout_returned P po_1 970
+             repair set_status P po_1 failed po_1",
+        ),
+    ] {
+        check_all(&[(
+            name,
+            &format!("{charge}\n{rows}"),
+            &format!("match A ch_1 reference\n{verdict}"),
+        )]);
+    }
+    check_all(&[
+        (
+            "no parts at all: no verdict",
+            "po_1 payout succeeded -970 20:00 net=-970",
+            "ignored po_1 account_level",
+        ),
+        (
+            "parts that may lie before what was read: no verdict",
+            "rules payout_span=5d
+             fe_1 fee succeeded -20 net=-20 payout=po_1
+             po_1 payout succeeded -970 20:00 net=-970",
+            "ignored fe_1 account_level_fee
+             ignored po_1 account_level",
+        ),
+        (
+            "only the return is in reach",
+            "pf_1 payout_failure succeeded 970 net=970 parent=po_1
+             P payout 970 02-20T10:00 succeeded proc=po_1",
+            "break payout_returned P pf_1 970
+             repair set_status P pf_1 failed po_1",
+        ),
+    ]);
+    let world = World::of(
+        "rules payout_span=5d
+         fe_1 fee succeeded -20 net=-20 payout=po_1
+         po_1 payout succeeded -970 20:00 net=-970",
+    );
+    assert_eq!(world.run().outcome.unverified_payouts, 1);
+}
+
+#[test]
+fn absence_is_said_only_of_what_was_read_whole() {
+    check_all(&[
+        (
+            "due at the very end of what was read",
+            "frame covered=10T11:00
+             A charge 1000 succeeded 10T10:00",
+            "break missing_processor A - 1000",
+        ),
+        (
+            "and not due a second later",
+            "frame covered=10T11:00
+             A charge 1000 succeeded 10T10:00:01",
+            "pending A -",
+        ),
+        (
+            "the source was not read whole",
+            "frame covered=none
+             A charge 1000 succeeded",
+            "pending A -",
+        ),
+        (
+            "another source was not, and nobody owns the row",
+            "frame others=none
+             A charge 1000 succeeded
+             B charge 1000 succeeded source=shop",
+            "pending A -
+             break missing_processor B - 1000",
+        ),
+        (
+            "another source is behind",
+            "frame others=09T10:00
+             A charge 1000 succeeded",
+            "pending A -",
+        ),
+        (
+            "another source owns the row, or answered it",
+            "A charge 1000 succeeded source=bank
+             B charge 1000 succeeded elsewhere",
+            "",
+        ),
+        (
+            "another slice speaks of rows that nobody owns",
+            "frame unowned=no
+             A charge 1000 succeeded",
+            "",
+        ),
+        (
+            "the files are those of the last run",
+            "frame unchanged
+             A charge 1000 succeeded",
+            "pending A -",
+        ),
+        (
+            "older than what was read: nobody asks",
+            "A charge 1000 succeeded 02-20T10:00",
+            "",
+        ),
+        (
+            "claims nothing: abandoned, with or without a processor_ref",
+            "A charge 1000 pending
+             B charge 1000 created proc=ch_9
+             C charge 1000 failed
+             D charge 1000 canceled
+             E charge 1000 expired",
+            "ignored A abandoned
+             ignored B abandoned
+             ignored C abandoned
+             ignored D abandoned
+             ignored E abandoned",
+        ),
+        (
+            "it may still be completed",
+            "rules open_after=2d
+             A charge 1000 pending",
+            "pending A -",
+        ),
+        (
+            "old, open, known to the processor, and nobody can be asked",
+            "A charge 1000 pending 02-20T10:00 proc=ch_9",
+            "break open_too_long A - 1000",
+        ),
+        (
+            "unless the source can be asked, or never knew it",
+            "rules lookup
+             A charge 1000 pending 02-20T10:00 proc=ch_9
+             B charge 1000 pending 02-20T10:00",
+            "ignored A abandoned
+             ignored B abandoned",
+        ),
+    ]);
+}
+
+#[test]
+fn what_was_called_absent_stays_so_until_it_is_seen() {
+    let mut world = World::of("A charge 1000 succeeded");
+    world.settle(&world.run());
+    let missing = expected("break missing_processor A - 1000");
+    for frame in ["frame covered=none", "frame unchanged", "frame others=none"] {
+        let mut later = world.clone();
+        later.add(frame);
+        assert_eq!(later.run().text(), missing, "{frame}");
+    }
+    let mut later = world.clone();
+    later.add("frame as_of=20T12:00 from=18T00:00");
+    assert_eq!(later.run().text(), missing, "out of the window");
+    let mut seen = world.clone();
+    seen.add("ch_1 charge succeeded 1000 ref=A");
+    let run = seen.run();
+    assert_eq!(run.text(), expected("match A ch_1 reference"));
+    assert_eq!(run.outcome.resolved.len(), 1);
+    let mut failed = world.clone();
+    failed.edit("A charge 1000 failed");
+    let run = failed.run();
+    assert_eq!(run.text(), expected("ignored A abandoned"));
+    assert_eq!(run.outcome.resolved.len(), 1);
+}
+
+#[test]
+fn a_row_that_cannot_be_used_has_one_break_and_so_has_its_counterpart() {
+    check_all(&[
+        (
+            "an operation and the intent it names",
+            "ch_1 charge succeeded 1000 ref=A invalid=unknown·currency
+             A charge 1000 succeeded",
+            "break invalid_record A ch_1 1000",
+        ),
+        (
+            "an operation that names nothing",
+            "ch_1 charge succeeded 1000 invalid=unknown·currency",
+            "break invalid_record - ch_1 1000",
+        ),
+        (
+            "an intent and the operation that names it",
+            "ch_1 charge succeeded 1000 ref=A
+             A charge 0 pending invalid=14.345·is·no·amount",
+            "break invalid_record A ch_1",
+        ),
+        (
+            "an intent that nothing names",
+            "A charge 0 pending invalid=14.345·is·no·amount",
+            "break invalid_record A -",
+        ),
+        (
+            "an unreadable row beside a readable one",
+            "ch_1 charge succeeded 1000 ref=A
+             ch_2 charge succeeded 1000 ref=A invalid=broken
+             A charge 1000 succeeded",
+            "match A ch_1 reference
+             break invalid_record - ch_2 1000",
+        ),
+        (
+            "a time that cannot be right",
+            "ch_1 charge succeeded 1000 20T10:00 ref=A
+             A charge 1000 succeeded",
+            "break invalid_record A ch_1 1000",
+        ),
+        (
+            "a status that could mean anything, beside money",
+            "ch_1 charge unknown 1000 ref=A net=970
+             A charge 1000 succeeded",
+            "break invalid_record A ch_1 1000",
+        ),
+        (
+            "and without",
+            "ch_1 charge unknown 1000 ref=A net=0
+             A charge 1000 pending",
+            "ignored ch_1 no_money
+             ignored A abandoned",
+        ),
+    ]);
+}
+
+#[test]
+fn amounts_agree_exactly_or_as_declared() {
+    check_all(&[
+        (
+            "one cent off is off",
+            "ch_1 charge succeeded 1001 ref=A
+             A charge 1000 pending",
+            "break amount_mismatch A ch_1 1001 delta=1",
+        ),
+        (
+            "unless it is tolerated, and then it is listed",
+            "rules tolerance=EUR:1
+             ch_1 charge succeeded 1001 ref=A
+             A charge 1000 pending",
+            "match A ch_1 reference delta=1
+             break status_behind A ch_1 1001 delta=1 repaired
+             repair set_status A ch_1 succeeded ch_1",
+        ),
+        (
+            "of that currency only, and not one more",
+            "rules tolerance=EUR:1
+             ch_1 charge succeeded 1002 ref=A
+             ch_2 charge succeeded 1001 USD ref=B
+             A charge 1000 succeeded
+             B charge 1000 USD succeeded",
+            "break amount_mismatch A ch_1 1002 delta=2
+             break amount_mismatch B ch_2 1001 USD delta=1",
+        ),
+        (
+            "rounding that was declared; equal amounts always agree",
+            "rules rounds=KWD:10
+             ch_1 charge succeeded 18610 KWD ref=A
+             ch_2 charge succeeded 18605 KWD ref=B
+             ch_3 charge succeeded 18600 KWD ref=C
+             A charge 18605 KWD succeeded
+             B charge 18605 KWD succeeded
+             C charge 18605 KWD succeeded",
+            "match A ch_1 reference delta=5
+             match B ch_2 reference
+             break amount_mismatch C ch_3 18600 KWD delta=-5",
+        ),
+        (
+            "currencies are never mixed",
+            "ch_1 charge succeeded 1000 USD ref=A
+             A charge 1000 succeeded",
+            "break currency_mismatch A ch_1 1000 USD",
+        ),
+        (
+            "nor in what comes back",
+            "re_1 refund succeeded -400 parent=ch_1
+             ad_1 adjustment succeeded 400 USD 11:00 parent=re_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             R refund 400 succeeded parent=A proc=re_1",
+            "break currency_mismatch R ad_1 400 USD",
+        ),
+        (
+            "money that went the other way",
+            "ch_1 charge succeeded -1000 ref=A
+             A charge 1000 succeeded",
+            "break amount_mismatch A ch_1 1000 delta=-2000",
+        ),
+        (
+            "a refund that brought money is recorded for nobody",
+            "re_1 refund succeeded 400 parent=ch_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1",
+            "break missing_local A re_1 400",
+        ),
+        (
+            "a payment of nothing",
+            "ch_1 charge succeeded 0 ref=A
+             A charge 0 succeeded",
+            "match A ch_1 reference",
+        ),
+        (
+            "a payment that the fee ate",
+            "ch_1 charge succeeded 30 fee=30 net=0 ref=A
+             A charge 30 pending",
+            "match A ch_1 reference
+             break status_behind A ch_1 30 repaired
+             repair set_status A ch_1 succeeded ch_1",
+        ),
+        (
+            "a label never decides against the money",
+            "ch_1 charge failed 1000 net=970 ref=A
+             ch_2 charge succeeded 1000 net=0 ref=B
+             A charge 1000 succeeded
+             B charge 1000 pending",
+            "match A ch_1 reference
+             pending B ch_2",
+        ),
+        (
+            "what settles in another currency is compared as the customer saw it",
+            "ch_1 charge succeeded 1000 USD net=800 settle=GBP ref=A
+             A charge 1000 USD succeeded",
+            "match A ch_1 reference",
+        ),
+    ]);
+    for (local, factor) in [(100, 10), (10, 100), (1, 1000), (10_000, 10), (100_000, 100)] {
+        let world = World::of(&format!(
+            "ch_1 charge succeeded 1000 ref=A
+             A charge {local} succeeded"
+        ));
+        let run = world.run();
+        let why = &run.outcome.findings[0].found.why;
+        assert!(why.contains(&format!("factor of exactly {factor}")), "{local}: {why}");
+    }
+    let world = World::of(
+        "rules tolerance=EUR:1
+         ch_1 charge succeeded 1001 ref=A
+         ch_2 charge succeeded 999 ref=B
+         ch_3 charge succeeded 1001 ref=C
+         A charge 1000 succeeded
+         B charge 1000 succeeded
+         C charge 1000 succeeded",
+    );
+    let deltas: Vec<i128> = world.run().outcome.deltas.into_values().collect();
+    assert_eq!(deltas, [1]);
+}
+
+#[test]
+fn a_window_selects_verdicts_and_never_links() {
+    check_all(&[
+        (
+            "an old pair is nobody's question",
+            "ch_1 charge succeeded 1000 02-20T10:00 ref=A
+             A charge 1000 succeeded 02-20T09:59",
+            "",
+        ),
+        (
+            "an old open row is, whenever its operation happened",
+            "ch_1 charge succeeded 1000 02-20T10:00 ref=A
+             A charge 1000 pending 02-20T09:59",
+            "match A ch_1 reference
+             break status_behind A ch_1 1000 repaired
+             repair set_status A ch_1 succeeded ch_1",
+        ),
+        (
+            "an operation in the window finds its old intent",
+            "ch_1 charge succeeded 1000 ref=A
+             A charge 1000 failed 02-20T09:59",
+            "match A ch_1 reference
+             break status_behind A ch_1 1000 repaired
+             repair set_status A ch_1 succeeded ch_1",
+        ),
+        (
+            "an intent in the window finds its old operation",
+            "ch_1 charge succeeded 1000 02-20T10:00 ref=A
+             A charge 1000 succeeded",
+            "match A ch_1 reference",
+        ),
+        (
+            "a row that was never seen and lies after low is judged, however late it comes",
+            "frame from=09T00:00 low=06T00:00
+             ch_1 charge succeeded 1000 07T10:00
+             ch_2 charge succeeded 1000 05T10:00",
+            "break missing_local - ch_1 1000",
+        ),
+        (
+            "not in a range that was given by hand",
+            "frame from=09T00:00 low=06T00:00 basis=range
+             ch_1 charge succeeded 1000 07T10:00",
+            "",
+        ),
+        (
+            "a file is judged whole",
+            "frame basis=files
+             ch_1 charge succeeded 1000 02-20T10:00",
+            "break missing_local - ch_1 1000",
+        ),
+        (
+            "the window is half open",
+            "frame to=09T10:00 covered=09T10:00
+             ch_1 charge succeeded 1000 10:00
+             ch_2 charge succeeded 1000 09:59:59",
+            "break missing_local - ch_2 1000",
+        ),
+        (
+            "a succeeded row that names something older than what was read takes no second payment",
+            "ch_1 charge succeeded 1000 ref=A
+             A charge 1000 succeeded 02-20T09:59 proc=ch_0",
+            "break duplicate_charge A ch_1 1000",
+        ),
+        (
+            "inside coverage it takes what its reference leads to",
+            "ch_1 charge succeeded 1000 ref=A
+             A charge 1000 succeeded proc=ch_0",
+            "match A ch_1 reference",
+        ),
+    ]);
+}
+
+#[test]
+fn other_rows_are_counted_and_ask_nothing() {
+    check_all(&[
+        (
+            "every other kind",
+            "fe_1 fee succeeded -10
+             tr_1 transfer succeeded -100
+             rh_1 reserve_hold succeeded -100
+             rr_1 reserve_release succeeded 100
+             co_1 conversion succeeded -100
+             ad_1 adjustment succeeded -100
+             ot_1 other pending 0",
+            "ignored fe_1 account_level_fee
+             ignored tr_1 account_level
+             ignored rh_1 hold
+             ignored rr_1 hold
+             ignored co_1 conversion
+             ignored ad_1 account_level
+             ignored ot_1 no_money",
+        ),
+        (
+            "money of an unnamed kind is asked about",
+            "ot_1 other succeeded 100
+             dr_1 dispute_reversal succeeded 100 parent=du_9",
+            "break missing_local - ot_1 100
+             break missing_local - dr_1 100",
+        ),
+        (
+            "kinds that the local side does not record",
+            "rules kinds=charge
+             re_1 refund succeeded -400 parent=ch_1
+             du_1 dispute succeeded -400 parent=ch_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1",
+            "ignored re_1 account_level
+             ignored du_1 account_level",
+        ),
+        (
+            "rows of another scope or mode never touch a local row",
+            "ch_1 charge succeeded 1000 ref=A ignore=other_scope
+             ch_2 charge succeeded 1000 ref=A ignore=test_mode
+             A charge 1000 pending",
+            "ignored ch_1 other_scope
+             ignored ch_2 test_mode
+             ignored A abandoned",
+        ),
+    ]);
+}
+
+#[test]
+fn policies_propose_or_leave_it() {
+    check_all(&[
+        (
+            "proposed",
+            "rules propose=status_behind
+             ch_1 charge succeeded 1000 ref=A
+             A charge 1000 pending",
+            "match A ch_1 reference
+             break status_behind A ch_1 1000
+             repair set_status A ch_1 succeeded ch_1 proposed",
+        ),
+        (
+            "off",
+            "rules off=status_behind off=missing_local
+             ch_1 charge succeeded 1000 ref=A
+             re_1 refund succeeded -400 11:00 parent=ch_1
+             A charge 1000 pending",
+            "match A ch_1 reference
+             break status_behind A ch_1 1000
+             break missing_local A re_1 400",
+        ),
+    ]);
+}
