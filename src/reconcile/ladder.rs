@@ -6,6 +6,8 @@
 //! the judge's question. Where several intents compete for several operations they are dealt in a fixed order, so that
 //! the order of rows never matters and nothing that a repair changes decides whom a break names.
 
+use std::collections::BTreeMap;
+
 use hashbrown::{HashMap, HashSet};
 
 use super::component::Component;
@@ -51,6 +53,8 @@ pub(crate) struct Links {
     pub(crate) contests: Vec<Contest>,
     /// One operation that several intents record: none of them is matched.
     pub(crate) recorded_twice: Vec<(usize, Vec<usize>)>,
+    /// Every operation after the one that it names as its parent.
+    pub(crate) order: Vec<usize>,
     /// Money of each operation that was given back by refunds and returns that name it, in its own currency.
     pub(crate) given_back: Vec<i128>,
 }
@@ -72,25 +76,34 @@ pub(crate) fn link(
         excess: Vec::new(),
         contests: Vec::new(),
         recorded_twice: Vec::new(),
+        order: Vec::new(),
         given_back: vec![0; count],
     };
     links.given_back = given_back(component, &links.parent_operation);
+    let (order, depth) = parents_first(component, &links.parent_operation);
+    links.order = order;
     let mut ladder = Ladder {
         component,
         rules,
         links,
+        depth,
+        stored: HashMap::new(),
         is_settled: vec![false; count],
     };
     ladder.stored_links();
     ladder.processor_refs();
     ladder.same_payment(Rule::Parent);
-    ladder.references(Rule::Reference);
+    // A capture follows the row that it names before its own reference, also where only the reference leads to that one.
+    for depth in 0..=ladder.depth_max() {
+        ladder.references(Rule::Reference, depth);
+        ladder.references(Rule::SharedReference, depth);
+        ladder.same_payment(Rule::Parent);
+    }
     ladder.named_twice();
-    ladder.references(Rule::SharedReference);
-    ladder.same_payment(Rule::Parent);
     ladder.parents();
     ladder.contradictions();
     ladder.children();
+    ladder.children_by_reference();
     ladder.truncations(truncated);
     ladder.returns();
     ladder.links
@@ -100,6 +113,10 @@ struct Ladder<'c, 'a> {
     component: &'c Component<'a>,
     rules: &'c Rules,
     links: Links,
+    /// How many operations stand above each.
+    depth: Vec<u32>,
+    /// For intents with stored links: their operations that moved money.
+    stored: HashMap<usize, Vec<usize>>,
     /// Linked, contested or in excess: lower rungs leave it alone.
     is_settled: Vec<bool>,
 }
@@ -121,10 +138,14 @@ fn parent_operation(component: &Component<'_>, at: usize) -> Option<usize> {
         let by_id = component.with_id(key).len();
         rows.enumerate()
             .filter(|&(_, other)| other != at)
-            .filter(|&(_, other)| {
+            .filter(|&(n, other)| {
                 let other = &component.operations[other];
-                // A row does not hang on its own object's other children, only on the payment itself.
-                !others_only || other.is_own(Family::Charge)
+                // A row does not hang on its own object's other children, only on the payment itself; what gives back
+                // may have the very row as its object.
+                other.is_own(Family::Charge)
+                    || operation.is_return()
+                        && (n < by_id || !others_only)
+                    || (n < by_id && !others_only)
             })
             .filter(|&(_, other)| {
                 is_child || component.operations[other].family() == operation.family()
@@ -141,14 +162,67 @@ fn parent_operation(component: &Component<'_>, at: usize) -> Option<usize> {
             .map(|(_, other)| other)
     };
     let keys = operation.keys;
-    if keys.parent != 0 && keys.parent != keys.id {
-        return pick(keys.parent, false);
+    if keys.parent != 0
+        && keys.parent != keys.id
+        && let Some(parent) = pick(keys.parent, false)
+    {
+        return Some(parent);
     }
-    if is_child && keys.object != 0 && keys.object != keys.id {
+    if keys.object == 0 || keys.object == keys.id {
+        return None;
+    }
+    if is_child {
         return pick(keys.object, true);
     }
-    None
+    // A row whose object is another row of its payment hangs on that one.
+    component
+        .with_id(keys.object)
+        .iter()
+        .copied()
+        .filter(|&other| other != at && operation.family() == Some(Family::Charge))
+        .find(|&other| component.operations[other].family() == Some(Family::Charge))
 }
+
+/// Every operation after the one that it names as its parent, so that who follows whom does not depend on the order of
+/// rows. Rows that name each other in a circle stand by time and id.
+fn parents_first(
+    component: &Component<'_>,
+    parents: &[Option<usize>],
+) -> (Vec<usize>, Vec<u32>) {
+    const UNKNOWN: u32 = u32::MAX;
+    const ON_THE_WAY: u32 = u32::MAX - 1;
+    let mut depth: Vec<u32> = vec![UNKNOWN; parents.len()];
+    let mut path: Vec<usize> = Vec::new();
+    for at in 0..parents.len() {
+        let mut above = Some(at);
+        while let Some(row) = above.filter(|&row| depth[row] == UNKNOWN) {
+            depth[row] = ON_THE_WAY;
+            path.push(row);
+            above = parents[row];
+        }
+        // A row that is met again closes a circle: everything in it stands at the top.
+        if let Some(first) = above.filter(|&row| depth[row] == ON_THE_WAY) {
+            while let Some(row) = path.pop() {
+                depth[row] = 0;
+                if row == first {
+                    break;
+                }
+            }
+        }
+        while let Some(row) = path.pop() {
+            depth[row] = parents[row].map_or(0, |parent| depth[parent] + 1);
+        }
+    }
+    let mut order: Vec<usize> = (0..parents.len()).collect();
+    order.sort_by_key(|&at| {
+        let row = &component.operations[at].row_data;
+        (depth[at], row.occurred_at, row.operation_id, row.account)
+    });
+    (order, depth)
+}
+
+/// How deep rows are told apart that hang on each other.
+const DEPTH_MAX: u32 = 8;
 
 /// What refunds and returns that name an operation gave back of it, returns of those refunds deducted.
 fn given_back(component: &Component<'_>, parents: &[Option<usize>]) -> Vec<i128> {
@@ -197,6 +271,10 @@ impl<'a> Ladder<'_, 'a> {
         self.is_settled[operation] = true;
     }
 
+    fn depth_max(&self) -> u32 {
+        self.depth.iter().copied().max().unwrap_or(0).min(DEPTH_MAX)
+    }
+
     fn is_free(&self, operation: usize) -> bool {
         !self.is_settled[operation] && self.component.operations[operation].is_usable()
     }
@@ -243,6 +321,9 @@ impl<'a> Ladder<'_, 'a> {
                     operation.link.map_or(Rule::ProcessorRef, |link| link.rule),
                 );
                 self.links.is_stored[at] = true;
+                if operation.moved {
+                    self.stored.entry(intent).or_default().push(at);
+                }
             }
         }
     }
@@ -258,15 +339,27 @@ impl<'a> Ladder<'_, 'a> {
                 continue;
             }
             let intents: Vec<usize> = self.component.with_processor(key, family).collect();
-            let mut operations: Vec<usize> = self.component.with_id(key).to_vec();
-            operations.extend(self.component.with_object(key));
-            operations.retain(|&operation| {
+            let members: HashSet<usize> = intents.iter().copied().collect();
+            let is_askable = |&operation: &usize| {
                 let row = &self.component.operations[operation];
-                let claims = |&(intent, _): &(usize, Rule)| intents.contains(&intent);
+                let claims = |(intent, _): (usize, Rule)| members.contains(&intent);
                 row.is_own(family)
                     && row.is_usable()
-                    && self.links.of[operation].as_ref().is_none_or(claims)
-            });
+                    && self.links.of[operation].is_none_or(claims)
+            };
+            // The operation of that id; rows that only have it as their object count where there is none.
+            let named = [
+                self.component.with_id(key),
+                self.component.with_object(key),
+            ];
+            let has_id = named[0]
+                .iter()
+                .any(|&operation| self.component.operations[operation].is_own(family));
+            let operations: Vec<usize> = named[usize::from(!has_id)]
+                .iter()
+                .copied()
+                .filter(is_askable)
+                .collect();
             if operations.is_empty() {
                 continue;
             }
@@ -284,12 +377,20 @@ impl<'a> Ladder<'_, 'a> {
             return;
         }
         if rule == Rule::ProcessorRef {
+            // Who was satisfied by another operation in an earlier run does not ask for this one.
+            let own: HashSet<usize> = operations.iter().copied().collect();
+            let is_satisfied = |intent: usize| {
+                self.stored
+                    .get(&intent)
+                    .is_some_and(|rows| rows.iter().any(|row| !own.contains(row)))
+            };
             let asking: Vec<usize> = intents
                 .iter()
                 .copied()
                 .filter(|&intent| {
                     let row = &self.component.intents[intent].row_data;
-                    row.status.is_open() || deal_rank(row.status) == 0
+                    let is_asking = row.status.is_open() || deal_rank(row.status) == 0;
+                    is_asking && !is_satisfied(intent)
                 })
                 .collect();
             let movers: Vec<usize> = operations
@@ -331,7 +432,8 @@ impl<'a> Ladder<'_, 'a> {
 
     /// Captures, voids and further rows of a payment follow the row they name to its intent.
     fn same_payment(&mut self, rule: Rule) {
-        for at in 0..self.component.operations.len() {
+        for place in 0..self.links.order.len() {
+            let at = self.links.order[place];
             let operation = &self.component.operations[at];
             if !self.is_free(at) || operation.family() != Some(Family::Charge) {
                 continue;
@@ -366,7 +468,7 @@ impl<'a> Ladder<'_, 'a> {
     }
 
     /// Rungs 2 and 3: our reference names an intent, or a parent that intents share.
-    fn references(&mut self, rule: Rule) {
+    fn references(&mut self, rule: Rule, depth: u32) {
         let mut groups: Vec<(Key, Family, Vec<usize>)> = Vec::new();
         let mut places: HashMap<(Key, Family), usize> = HashMap::new();
         for at in 0..self.component.operations.len() {
@@ -375,7 +477,16 @@ impl<'a> Ladder<'_, 'a> {
                 continue;
             };
             let key = operation.keys.reference;
-            if key == 0 || operation.row_data.kind.is_return() || !self.is_free(at) {
+            let is_asked = self.depth[at].min(DEPTH_MAX) == depth;
+            // What a refund or dispute shares with a payment is its parent, not its match.
+            let is_through_parent = rule == Rule::SharedReference
+                && matches!(family, Family::Refund | Family::Dispute);
+            if key == 0
+                || operation.row_data.kind.is_return()
+                || !self.is_free(at)
+                || !is_asked
+                || is_through_parent
+            {
                 continue;
             }
             let place = *places.entry((key, family)).or_insert_with(|| {
@@ -466,7 +577,8 @@ impl<'a> Ladder<'_, 'a> {
             let Some((linked, rule)) = self.links.of[at] else {
                 continue;
             };
-            if rule != Rule::ProcessorRef && !self.links.is_stored[at] {
+            // What was stored is asked again by its rule, so that a later run says what the first one said.
+            if !matches!(rule, Rule::ProcessorRef | Rule::Parent) {
                 continue;
             }
             let (Some(family), key) = (operation.family(), operation.keys.reference) else {
@@ -735,7 +847,8 @@ impl<'a> Ladder<'_, 'a> {
     /// The payment of each refund, dispute, reversal and adjustment: through the row it names, then the object, then the
     /// reference.
     fn parents(&mut self) {
-        for at in 0..self.component.operations.len() {
+        for place in 0..self.links.order.len() {
+            let at = self.links.order[place];
             self.links.parent_intent[at] = self.parent_intent(at);
         }
     }
@@ -763,7 +876,7 @@ impl<'a> Ladder<'_, 'a> {
             }
         }
         if let Some(parent) = self.links.parent_operation[at]
-            && let Some(intent) = self.parent_of_child(parent)
+            && let Some(intent) = self.links.parent_intent[parent]
         {
             return Some(intent);
         }
@@ -776,7 +889,11 @@ impl<'a> Ladder<'_, 'a> {
     fn parent_of_child(&self, at: usize) -> Option<usize> {
         let (intent, _) = self.links.of[at]?;
         let key = self.component.intents[intent].keys.parent;
-        self.standing(self.component.with_reference(key, Family::Charge))
+        // A parent is named by its id; other names count where no row has that id.
+        self.component
+            .with_reference(key, Family::Charge)
+            .find(|&parent| self.component.intents[parent].keys.id == key)
+            .or_else(|| self.standing(self.component.with_reference(key, Family::Charge)))
             .or_else(|| self.standing(self.component.with_parent(key, Family::Charge)))
     }
 
@@ -870,11 +987,47 @@ impl<'a> Ladder<'_, 'a> {
                 !taken.contains(intent)
                     && component.intents[*intent].row_data.processor_ref.is_empty()
             });
-            self.deal_equal(&operations, &intents);
+            self.deal_equal(&operations, &intents, Rule::Parent);
         }
     }
 
-    fn deal_equal(&mut self, operations: &[usize], intents: &[usize]) {
+    /// Refunds and disputes whose payment is not known, with the rows that name the same parent: at equal money as well.
+    fn children_by_reference(&mut self) {
+        let component = self.component;
+        let mut groups: BTreeMap<(Key, Family), Vec<usize>> = BTreeMap::new();
+        for at in 0..component.operations.len() {
+            let operation = &component.operations[at];
+            let kind = operation.row_data.kind;
+            let is_child = matches!(kind, OperationKind::Refund | OperationKind::Dispute);
+            if let (true, Some(family)) = (is_child, kind.family())
+                && operation.keys.reference != 0
+                && self.links.parent_intent[at].is_none()
+                && self.is_free(at)
+            {
+                let group = groups.entry((operation.keys.reference, family));
+                group.or_default().push(at);
+            }
+        }
+        for ((key, family), operations) in groups {
+            let taken = self.linked();
+            let intents: Vec<usize> = component
+                .with_parent(key, family)
+                .filter(|intent| !taken.contains(intent))
+                .filter(|&intent| component.intents[intent].row_data.processor_ref.is_empty())
+                .collect();
+            if !intents.is_empty() {
+                self.deal_equal(&operations, &intents, Rule::SharedReference);
+            }
+        }
+    }
+
+    /// Intents that any operation claims.
+    fn linked(&self) -> HashSet<usize> {
+        let links = self.links.of.iter().flatten();
+        links.map(|&(intent, _)| intent).collect()
+    }
+
+    fn deal_equal(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
         let component = self.component;
         let mut intents = intents.to_vec();
         intents.sort_by_key(|&intent| {
@@ -912,7 +1065,7 @@ impl<'a> Ladder<'_, 'a> {
                         .entry((local.keys.parent, local.keys.reference))
                         .or_insert(local.row_data.attempt);
                 }
-                self.settle(operation, intent, Rule::Parent);
+                self.settle(operation, intent, rule);
             }
         }
     }
@@ -980,7 +1133,8 @@ impl<'a> Ladder<'_, 'a> {
     /// Failures, reversals and adjustments follow the operation they name to that operation's intent.
     fn returns(&mut self) {
         let component = self.component;
-        for at in 0..component.operations.len() {
+        for place in 0..self.links.order.len() {
+            let at = self.links.order[place];
             let operation = &component.operations[at];
             if !operation.is_return() || !self.is_free(at) {
                 continue;

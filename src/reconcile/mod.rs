@@ -193,6 +193,7 @@ fn reconcile_with(
                 &keys,
                 &scope,
                 &open,
+                frame,
                 (*operation as usize, intent),
                 &mut verdicts,
             )

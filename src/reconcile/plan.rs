@@ -178,6 +178,7 @@ pub(crate) fn plan(
         .links
         .sort_unstable_by_key(|link| (link.operation, link.intent));
     outcome.links.dedup_by_key(|link| link.operation);
+    keep_stored(snapshot, &mut outcome);
     for row in 0..snapshot.operations.len() {
         if outcome.operations[row] == Disposition::OutOfScope {
             continue;
@@ -191,6 +192,23 @@ pub(crate) fn plan(
         }
     }
     outcome
+}
+
+/// What is stored stays: no link is dealt again, and an intent that has a link keeps its principal.
+fn keep_stored(snapshot: &Snapshot<'_>, outcome: &mut Outcome) {
+    let linked: HashSet<usize> = snapshot
+        .links
+        .iter()
+        .flatten()
+        .map(|link| link.intent)
+        .collect();
+    outcome.links.retain_mut(|link| match snapshot.links[link.operation] {
+        Some(stored) => stored.intent == link.intent,
+        None => {
+            link.is_principal &= !linked.contains(&link.intent);
+            true
+        }
+    });
 }
 
 /// Most severe first, then by class and ids.

@@ -163,10 +163,11 @@ impl Judge<'_, '_> {
             }
             return;
         }
-        if !self.dispose(&rows, &[at], Disposition::Matched) {
+        if !self.dispose(&movers, &[at], Disposition::Matched) {
             return;
         }
-        for (n, &row) in rows.iter().enumerate() {
+        self.dispose(&rows, &[], Disposition::Ignored(IgnoreReason::NoMoney));
+        for (n, &row) in movers.iter().enumerate() {
             let rule = self.links.of[row].map_or(Rule::Parent, |(_, rule)| rule);
             self.verdicts.matches.push(Match {
                 intent: self.c.intents[at].row,

@@ -1,5 +1,8 @@
 //! Rows that stand alone: set aside, unreadable, changed, contested, or without a counterpart.
 
+use hashbrown::HashMap;
+
+use super::pair::Claim;
 use super::{Judge, RepairDraft};
 use crate::model::breaks::BreakClass;
 use crate::model::intent::IntentKind;
@@ -9,65 +12,131 @@ use crate::model::verdict::{Disposition, IgnoreReason};
 use crate::money::{Currency, Money as Amount};
 use crate::reconcile::Seen;
 use crate::reconcile::component::clamp;
+use crate::reconcile::keys::Key;
 use crate::reconcile::ladder::ContestReason;
 
 impl Judge<'_, '_> {
     /// Rows that profile, scope or mode set aside, and rows of either side that cannot be used.
     pub(super) fn set_aside(&mut self) {
+        let mut waiting: HashMap<Key, Vec<usize>> = HashMap::new();
+        let mut unreadable: Vec<usize> = Vec::new();
         for at in 0..self.c.operations.len() {
             let row = &self.c.operations[at];
             if let Some(reason) = row.row_data.ignore {
                 self.dispose(&[at], &[], Disposition::Ignored(reason));
             } else if !row.invalid.is_empty() {
-                self.invalid_operation(at);
+                unreadable.push(at);
             }
         }
-        for at in 0..self.c.intents.len() {
-            if !self.c.intents[at].row_data.invalid.is_empty() {
-                self.invalid_intent(at);
-            }
+        unreadable.sort_by_key(|&at| {
+            let row = &self.c.operations[at].row_data;
+            (row.occurred_at, row.operation_id, row.account)
+        });
+        for at in unreadable {
+            self.invalid_operation(at, &mut waiting);
+        }
+        let mut unusable: Vec<usize> = (0..self.c.intents.len())
+            .filter(|&at| !self.c.intents[at].row_data.invalid.is_empty())
+            .collect();
+        if unusable.is_empty() {
+            return;
+        }
+        unusable.sort_by_key(|&at| self.c.intents[at].row_data.intent_id);
+        let mut unclaimed = self.unclaimed_by_key();
+        for at in unusable {
+            self.invalid_intent(at, &mut unclaimed);
         }
     }
 
-    fn invalid_operation(&mut self, at: usize) {
+    /// Unclaimed intents that an unreadable row names wait for a readable version: nothing else is said of them.
+    /// `waiting` keeps them by key, so that many such rows ask only once.
+    fn invalid_operation(&mut self, at: usize, waiting: &mut HashMap<Key, Vec<usize>>) {
         let row = &self.c.operations[at];
-        let named = [row.keys.reference, row.keys.id, row.keys.object]
-            .into_iter()
-            .find_map(|key| {
-                self.c
-                    .named(key)
-                    .find(|&intent| self.claims[intent].is_empty())
-            });
-        let intents: Vec<usize> = named.into_iter().collect();
+        let mut named = &Vec::new();
+        for key in [row.keys.reference, row.keys.id, row.keys.object] {
+            if named.is_empty() {
+                let find = || {
+                    let mut found: Vec<usize> = self
+                        .c
+                        .named(key)
+                        .filter(|&intent| {
+                            self.claims[intent].is_empty() && !self.is_intent_done[intent]
+                        })
+                        .collect();
+                    found.sort_by_key(|&intent| self.c.intents[intent].row_data.intent_id);
+                    found.dedup();
+                    found
+                };
+                waiting.entry(key).or_insert_with(find);
+                named = &waiting[&key];
+            }
+        }
         if !self.dispose(&[at], &[], Disposition::Unmatched) {
             return;
         }
-        // The row that it names waits for a readable version; nothing else is said of it.
-        self.dispose(&[], &intents, Disposition::Unmatched);
+        self.dispose(&[], named, Disposition::Unmatched);
+        let first = named.first().copied();
         let money = (row.row_data.currency != Currency::NONE).then(|| self.money(at));
-        let why = format!("{}: {}", self.id(at), row.invalid);
+        let mut why = format!("{}: {}", self.id(at), row.invalid);
+        if let [_, others @ ..] = named.as_slice()
+            && !others.is_empty()
+        {
+            let names: Vec<&str> = others
+                .iter()
+                .take(5)
+                .map(|&other| self.intent_id(other))
+                .collect();
+            why.push_str(&format!("; {} wait for it as well", names.join(", ")));
+        }
         self.raise(
             BreakClass::InvalidRecord,
-            (Some(at), named),
+            (Some(at), first),
             (money, None),
             why,
         );
     }
 
-    fn invalid_intent(&mut self, at: usize) {
+    /// Usable operations that no intent claims, by each key that an intent may name them with; the last is the first to
+    /// be taken.
+    fn unclaimed_by_key(&self) -> HashMap<(Key, Family), Vec<usize>> {
+        let mut unclaimed: HashMap<(Key, Family), Vec<usize>> = HashMap::new();
+        for (at, row) in self.c.operations.iter().enumerate() {
+            let Some(family) = row.family() else { continue };
+            let is_free = row.is_own(family) && row.is_usable() && self.links.of[at].is_none();
+            if is_free && !self.is_done[at] {
+                let mut keys = [row.keys.reference, row.keys.id, row.keys.object];
+                keys.sort_unstable();
+                for (n, &key) in keys.iter().enumerate() {
+                    if key != 0 && (n == 0 || keys[n - 1] != key) {
+                        unclaimed.entry((key, family)).or_default().push(at);
+                    }
+                }
+            }
+        }
+        for rows in unclaimed.values_mut() {
+            rows.sort_by_key(|&at| {
+                let row = &self.c.operations[at].row_data;
+                std::cmp::Reverse((row.occurred_at, row.operation_id))
+            });
+        }
+        unclaimed
+    }
+
+    fn invalid_intent(&mut self, at: usize, unclaimed: &mut HashMap<(Key, Family), Vec<usize>>) {
         let local = &self.c.intents[at];
         let family = local.row_data.kind.family();
-        let operation = (0..self.c.operations.len()).find(|&at| {
-            let row = &self.c.operations[at];
-            let is_named = local.keys.is_reference(row.keys.reference)
-                || (local.keys.processor != 0
-                    && [row.keys.id, row.keys.object].contains(&local.keys.processor));
-            is_named
-                && row.is_own(family)
-                && row.is_usable()
-                && self.links.of[at].is_none()
-                && !self.is_done[at]
-        });
+        let keys = local.keys;
+        let mut operation = None;
+        for key in [keys.processor, keys.reference, keys.id, keys.idempotency] {
+            let Some(rows) = unclaimed.get_mut(&(key, family)).filter(|_| operation.is_none())
+            else {
+                continue;
+            };
+            while rows.last().is_some_and(|&row| self.is_done[row]) {
+                rows.pop();
+            }
+            operation = rows.pop();
+        }
         let operations: Vec<usize> = operation.into_iter().collect();
         if self.dispose(&operations, &[at], Disposition::Unmatched) {
             let money = (local.row_data.currency != Currency::NONE
@@ -225,14 +294,14 @@ impl Judge<'_, '_> {
     /// Operations beyond what the intents under a shared reference ask for.
     pub(super) fn excess_of_shared(&mut self) {
         for &(operation, intent) in &self.links.excess {
-            self.extra(intent, operation, true);
+            self.extra(intent, operation, Claim::Further);
         }
     }
 
     /// Operations that found no intent.
     pub(super) fn leftovers(&mut self) {
         for is_return in [false, true] {
-            for at in 0..self.c.operations.len() {
+            for &at in &self.links.order {
                 if !self.is_done[at] && self.c.operations[at].is_return() == is_return {
                     self.leftover(at);
                 }
@@ -340,15 +409,26 @@ impl Judge<'_, '_> {
         self.missing_local(at, &returns, None);
     }
 
-    /// Returns that name an operation and found no intent.
+    /// Returns of the operation's kind that name it, against its direction, and found no intent.
     fn returns_of(&self, at: usize) -> Vec<usize> {
+        let own = &self.c.operations[at];
+        let gives_back = |kind| match kind {
+            OperationKind::RefundFailure => own.family() == Some(Family::Refund),
+            OperationKind::DisputeReversal => own.family() == Some(Family::Dispute),
+            OperationKind::PayoutFailure => own.family() == Some(Family::Payout),
+            OperationKind::Adjustment => true,
+            _ => false,
+        };
         let mut found: Vec<usize> = self
             .children_of(at)
             .iter()
             .copied()
             .filter(|&child| {
                 let row = &self.c.operations[child];
-                row.is_return()
+                let is_back = own.family() == Some(Family::Dispute)
+                    || row.row_data.amount_minor.signum() == -own.row_data.amount_minor.signum();
+                (gives_back(row.row_data.kind) || own.is_return() && row.is_return())
+                    && is_back
                     && row.is_usable()
                     && self.links.of[child].is_none()
                     && !self.is_done[child]
@@ -371,7 +451,10 @@ impl Judge<'_, '_> {
             return;
         }
         let returns = self.returns_of(at);
-        let is_whole = self.links.given_back[at] == 0;
+        // A row that brought money is no refund, whatever it is called.
+        let is_whole = returns.is_empty()
+            && self.links.given_back[at] == 0
+            && self.c.operations[at].row_data.amount_minor < 0;
         let repair = self.links.parent_intent[at]
             .filter(|_| is_whole)
             .map(|parent| RepairDraft {
@@ -396,7 +479,7 @@ impl Judge<'_, '_> {
         let sum = self.dispute_sum(&rows, 0);
         let currency = self.c.operations[at].row_data.currency;
         let repair = self.links.parent_intent[at]
-            .filter(|_| sum.returned <= sum.taken)
+            .filter(|_| sum.taken > 0 && sum.returned <= sum.taken)
             .map(|parent| RepairDraft {
                 action: RepairAction::RecordDispute,
                 intent: self.c.intents[parent].row,

@@ -16,6 +16,17 @@ use crate::reconcile::ladder::{deal_rank, is_other};
 use crate::reconcile::lifecycle::{Cell, Local, Processor, cell};
 use crate::reconcile::payouts::Tied;
 
+/// How a further operation stands to the intent that it claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// Another one satisfies the intent.
+    Further,
+    /// Several do, and none of them is taken.
+    Instead,
+    /// None of several fits.
+    Contested,
+}
+
 impl Judge<'_, '_> {
     /// Reads every group, and decides which of several attempts at one thing is the one that money satisfies.
     pub(super) fn satisfactions(&mut self) {
@@ -98,14 +109,19 @@ impl Judge<'_, '_> {
         };
         if self.is_second_claim(at, &group) {
             for &extra in group.members.iter().chain(&group.extras) {
-                self.extra(at, extra, true);
+                self.extra(at, extra, Claim::Further);
             }
             self.attached(&group);
             self.absent(at);
             return;
         }
+        let claim = if group.is_contested {
+            Claim::Contested
+        } else {
+            Claim::Further
+        };
         for &extra in &group.extras {
-            self.extra(at, extra, !group.is_contested);
+            self.extra(at, extra, claim);
         }
         self.attached(&group);
         if group.is_contested {
@@ -170,6 +186,9 @@ impl Judge<'_, '_> {
             );
             return;
         }
+        if group.foreign.is_some() {
+            return self.currency_mismatch(at, group);
+        }
         if matches!(group.money, Money::Kept | Money::Back | Money::Partly(_))
             && !group.is_original_unseen
         {
@@ -196,6 +215,13 @@ impl Judge<'_, '_> {
         if group.is_hold {
             return self.hold(at, group, row);
         }
+        let is_attempt_of_another_amount = group.money == Money::None
+            && matches!(processor, Processor::Failed | Processor::Expired)
+            && row != Local::Succeeded
+            && !group.agreement.is_full();
+        if is_attempt_of_another_amount {
+            return self.passed_over(at, group);
+        }
         match cell(row, processor) {
             Cell::Pending => self.wait(at, group, "the processor has not decided yet"),
             Cell::Matched => {
@@ -215,7 +241,7 @@ impl Judge<'_, '_> {
                     self.behind(at, group, IntentStatus::Succeeded);
                 } else {
                     for &member in &group.members {
-                        self.extra(at, member, true);
+                        self.extra(at, member, Claim::Instead);
                     }
                     self.dispose(&group.returns, &[at], Disposition::Unmatched);
                 }
@@ -426,6 +452,11 @@ impl Judge<'_, '_> {
         if is_late && (group.agreement.is_full() || group.is_original_unseen) {
             return self.behind(at, group, group.word);
         }
+        self.passed_over(at, group);
+    }
+
+    /// An attempt that did not work and says nothing about the intent.
+    fn passed_over(&mut self, at: usize, group: &Group) {
         self.dispose(
             &group.members,
             &[],
@@ -650,8 +681,8 @@ impl Judge<'_, '_> {
         if !self.dispose(&rows, &[at], Disposition::Unmatched) {
             return;
         }
-        let operation = group.members.first().copied();
-        let (money, _) = self.group_money(at, group);
+        let operation = group.foreign.or(group.members.first().copied());
+        let money = operation.map_or_else(|| self.intent_money(at), |row| self.money(row));
         let why = format!(
             "the processor moved {money}, {} was asked for",
             self.intent_money(at)
@@ -677,7 +708,7 @@ impl Judge<'_, '_> {
             self.extra_because(
                 at,
                 member,
-                true,
+                Claim::Instead,
                 &format!("{winner} already stands for the same payment"),
             );
         }
@@ -694,11 +725,11 @@ impl Judge<'_, '_> {
     }
 
     /// A further operation that moved money for an intent.
-    pub(super) fn extra(&mut self, at: usize, operation: usize, may_duplicate: bool) {
-        self.extra_because(at, operation, may_duplicate, "");
+    pub(super) fn extra(&mut self, at: usize, operation: usize, claim: Claim) {
+        self.extra_because(at, operation, claim, "");
     }
 
-    fn extra_because(&mut self, at: usize, operation: usize, may_duplicate: bool, reason: &str) {
+    fn extra_because(&mut self, at: usize, operation: usize, claim: Claim, reason: &str) {
         if self.is_done[operation] {
             return;
         }
@@ -706,7 +737,10 @@ impl Judge<'_, '_> {
             return self.returned_in_full(operation);
         }
         let children = self.without_local_row(operation);
-        let is_asked = self.c.operations[operation].in_scope;
+        // Where nothing else is said of the intent, a verdict about it is one about the operation.
+        let is_asked = self.c.operations[operation].in_scope
+            || (claim != Claim::Further && self.c.intents[at].in_scope);
+        let may_duplicate = claim != Claim::Contested;
         self.is_done[operation] = true;
         if !is_asked {
             return;
@@ -830,6 +864,8 @@ impl Judge<'_, '_> {
                     &[],
                     Disposition::Ignored(IgnoreReason::FailedAttempt),
                 );
+            } else if operation.row_data.status == OperationStatus::Unknown {
+                self.dispose(&[at], &[], Disposition::Ignored(IgnoreReason::NoMoney));
             } else if is_waiting && !is_same_payment && operation.row_data.amount_minor != 0 {
                 if self.dispose(&[at], &[], Disposition::Pending) {
                     self.pend(Some(at), None, "the processor has not decided yet");
