@@ -1,5 +1,7 @@
 //! Everything that is tested from outside, in one binary.
 
+mod golden;
 mod report;
+mod scene;
 mod settings;
 mod store;
