@@ -1,9 +1,12 @@
 //! Everything that is tested from outside, in one binary.
 
 mod breaks;
+mod cli;
 mod core;
+mod golden;
 mod recovery;
 mod report;
+mod scene;
 mod settings;
 mod store;
 mod world;
