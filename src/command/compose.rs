@@ -9,8 +9,8 @@ use crate::model::repair::Repair;
 use crate::model::run::{Basis, Tally, Total, Watermark, Window};
 use crate::model::verdict::Disposition;
 use crate::money::{Currency, Money, format_minor};
-use crate::reconcile::rules::{Frame, Rules};
-use crate::reconcile::{self, Finding, Outcome};
+use crate::reconcile::rules::Frame;
+use crate::reconcile::{self, Finding, Outcome, Seen};
 use crate::report::{
     Accounting, BreakLine, Carried, Check, CheckStatus, FileLine, IgnoredLine, Include, MatchLine,
     OutcomeName, PendingLine, Reason, ResolvedLine, RunInfo, RunReport, SourceReport, Summary,
@@ -28,6 +28,7 @@ use super::gather::Gathered;
 pub struct Slice {
     name: String,
     has_memory: bool,
+    has_stored_watermark: bool,
     frame: Frame,
     watermark_before: Option<Instant>,
     watermark_after: Option<Instant>,
@@ -45,7 +46,6 @@ impl Slice {
     )]
     pub fn new(
         source: &SourceSettings,
-        _rules: &Rules,
         frame: Frame,
         stored: Option<Watermark>,
         advance: Option<Watermark>,
@@ -54,10 +54,13 @@ impl Slice {
         outcome: Outcome,
         receipt: Receipt,
     ) -> Slice {
-        let before = stored.map_or(source.start, |watermark| watermark.hi);
+        let before = stored
+            .as_ref()
+            .map_or(source.start, |watermark| watermark.hi);
         Slice {
             name: source.name.clone(),
             has_memory: true,
+            has_stored_watermark: stored.is_some(),
             frame,
             watermark_before: Some(before),
             watermark_after: Some(advance.map_or(before, |watermark| watermark.hi)),
@@ -79,6 +82,7 @@ impl Slice {
         Slice {
             name: name.to_owned(),
             has_memory: false,
+            has_stored_watermark: false,
             frame,
             watermark_before: None,
             watermark_after: None,
@@ -91,6 +95,17 @@ impl Slice {
 }
 
 impl Slice {
+    /// The oldest row of a feed that does not reach back to where the last run ended.
+    fn begins_after_watermark(&self) -> Option<Instant> {
+        let operations = &self.gathered.recognised.operations;
+        let oldest = (0..operations.len())
+            .filter(|&row| !matches!(self.gathered.recognised.seen[row], Seen::Stored))
+            .map(|row| operations.occurred_at[row])
+            .min()?;
+        let is_next_run = self.frame.window.basis == Basis::Watermark && self.has_stored_watermark;
+        (is_next_run && self.watermark_before.is_some_and(|mark| oldest > mark)).then_some(oldest)
+    }
+
     /// How far the source is complete.
     pub fn covered(&self) -> Option<Instant> {
         self.frame.covered
@@ -379,7 +394,8 @@ fn is_confirmation_overdue(told: &Told, facts: &RunFacts<'_>) -> bool {
 fn sources(told: &Told) -> Vec<SourceReport> {
     let judged = told.slices.iter().map(|slice| SourceReport {
         name: slice.name.clone(),
-        is_complete: slice.frame.covered.is_some() || slice.feed.rows == 0,
+        // A file source is read whole, or it is refused.
+        is_complete: true,
         operations: slice.outcome.operation_tally.read,
         outside_window: (0..slice.gathered.recognised.operations.len())
             .filter(|&row| slice.outcome.operations[row] == Disposition::OutOfScope)
@@ -644,6 +660,19 @@ fn warnings(told: &Told) -> Vec<Warning> {
                 code: "feed_unchanged".to_owned(),
                 message: format!(
                     "{}: the files have the bytes of the last run; nothing new is called absent",
+                    slice.name
+                ),
+            });
+        }
+        if let Some(oldest) = slice.begins_after_watermark() {
+            let mark = slice
+                .watermark_before
+                .map_or_else(String::new, |at| at.to_string());
+            warnings.push(Warning {
+                code: "no_overlap".to_owned(),
+                message: format!(
+                    "{}: the oldest row ({oldest}) is later than the watermark ({mark}), so nothing shows that no file \
+                     is missing in between; let each export overlap the last one",
                     slice.name
                 ),
             });

@@ -3,6 +3,8 @@
 //! | module | command or step |
 //! |---|---|
 //! | [`run`] | `run`: the straight line |
+//! | `prepare` | each source with its profile, the files of both sides |
+//! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
 //! | [`compose`] | what is told: outcome, exit code and report of a run |
 //! | [`deliver`] | where it is told: stdout and files |
@@ -19,10 +21,12 @@ pub mod check;
 pub mod compose;
 pub mod deliver;
 pub mod diff;
+mod frame;
 pub mod gather;
 pub mod init;
 pub mod intents;
 pub mod migrate;
+mod prepare;
 pub mod profiles;
 pub mod progress;
 pub mod repairs;

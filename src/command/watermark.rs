@@ -13,7 +13,7 @@ use crate::store::contract::{Note, RunEnd, RunStart, Store};
 use crate::time::{Instant, parse_point};
 
 use super::breaks::pretty;
-use super::{World, run};
+use super::{World, prepare};
 
 /// `paysweep watermark …`.
 pub async fn execute(
@@ -100,7 +100,7 @@ async fn move_to(
     })?;
     let mut store = super::store(settings).await?;
     let stored = store.watermark(&name).await?;
-    let spans = source.spans(run::profile_spans(&run::profile(&source.profile)?));
+    let spans = source.spans(prepare::profile_spans(&prepare::profile(&source.profile)?));
     let from = stored.as_ref().map_or(source.start, |mark| mark.hi);
     refuse(is_forward, from, to, now).map_err(|failure| {
         failure.state(format!(

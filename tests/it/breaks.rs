@@ -207,12 +207,15 @@ fn every_cell_of_the_table_says_what_the_contract_says() {
 
 #[test]
 fn every_cell_holds_for_refunds_and_payouts_as_well() {
-    for (family, sign, extra) in [
-        ("charge", 1, ""),
-        ("refund", -1, ""),
-        ("payout", -1, ""),
-    ] {
-        for local in ["created", "pending", "succeeded", "failed", "canceled", "expired"] {
+    for (family, sign, extra) in [("charge", 1, ""), ("refund", -1, ""), ("payout", -1, "")] {
+        for local in [
+            "created",
+            "pending",
+            "succeeded",
+            "failed",
+            "canceled",
+            "expired",
+        ] {
             for processor in ["pending", "succeeded", "failed", "canceled"] {
                 let amount = 1000 * sign;
                 let rows = format!(
@@ -458,7 +461,13 @@ fn adjustments_decide_only_won_or_lost() {
 
 #[test]
 fn the_most_surprising_rows_end_as_the_contract_says() {
-    let _ = (World::of(""), at("10:00"), expected(""), BreakClass::ALL, CloseAs::ALL);
+    let _ = (
+        World::of(""),
+        at("10:00"),
+        expected(""),
+        BreakClass::ALL,
+        CloseAs::ALL,
+    );
     assert_repeatable("nothing", &World::of(""));
 }
 
@@ -930,14 +939,26 @@ fn a_further_success_is_a_duplicate_until_it_is_refunded() {
 fn a_refund_that_came_back_is_no_refund_in_every_spelling() {
     let charge = "A charge 1000 succeeded 02-20T10:00 proc=ch_1";
     for (name, rows) in [
-        ("a failure row", "re_1 refund succeeded -400 parent=ch_1
-                           rf_1 refund_failure succeeded 400 11:00 parent=re_1"),
-        ("a failed label that still carries its net", "re_1 refund failed -400 net=-400 parent=ch_1
-                           rf_1 refund_failure succeeded 400 11:00 net=400 parent=re_1"),
-        ("an adjustment", "re_1 refund succeeded -400 parent=ch_1
-                           ad_1 adjustment succeeded 400 11:00 parent=re_1"),
-        ("a failure row by object", "re_1 refund succeeded -400 parent=ch_1
-                           rf_1 refund_failure succeeded 400 11:00 obj=re_1"),
+        (
+            "a failure row",
+            "re_1 refund succeeded -400 parent=ch_1
+                           rf_1 refund_failure succeeded 400 11:00 parent=re_1",
+        ),
+        (
+            "a failed label that still carries its net",
+            "re_1 refund failed -400 net=-400 parent=ch_1
+                           rf_1 refund_failure succeeded 400 11:00 net=400 parent=re_1",
+        ),
+        (
+            "an adjustment",
+            "re_1 refund succeeded -400 parent=ch_1
+                           ad_1 adjustment succeeded 400 11:00 parent=re_1",
+        ),
+        (
+            "a failure row by object",
+            "re_1 refund succeeded -400 parent=ch_1
+                           rf_1 refund_failure succeeded 400 11:00 obj=re_1",
+        ),
     ] {
         let operation = "re_1";
         check_all(&[(
@@ -954,7 +975,11 @@ fn a_refund_that_came_back_is_no_refund_in_every_spelling() {
             &format!(
                 "ignored re_1 returned_in_full
                  ignored {} returned_in_full",
-                if rows.contains("ad_1") { "ad_1" } else { "rf_1" }
+                if rows.contains("ad_1") {
+                    "ad_1"
+                } else {
+                    "rf_1"
+                }
             ),
         )]);
         check_all(&[(
@@ -965,7 +990,11 @@ fn a_refund_that_came_back_is_no_refund_in_every_spelling() {
                  match R {} parent
                  break status_behind R re_1 400 repaired
                  repair set_status R re_1 failed re_1",
-                if rows.contains("ad_1") { "ad_1" } else { "rf_1" }
+                if rows.contains("ad_1") {
+                    "ad_1"
+                } else {
+                    "rf_1"
+                }
             ),
         )]);
     }
@@ -1109,7 +1138,11 @@ fn holds_and_captures_are_one_payment() {
              ignored B abandoned
              ignored C abandoned",
         ),
-        ("of nobody", "au_1 authorization succeeded 1000", "ignored au_1 hold"),
+        (
+            "of nobody",
+            "au_1 authorization succeeded 1000",
+            "ignored au_1 hold",
+        ),
         (
             "a failed capture after the hold takes the success back",
             "au_1 authorization succeeded 1000 ref=A
@@ -1570,14 +1603,23 @@ fn amounts_agree_exactly_or_as_declared() {
             "match A ch_1 reference",
         ),
     ]);
-    for (local, factor) in [(100, 10), (10, 100), (1, 1000), (10_000, 10), (100_000, 100)] {
+    for (local, factor) in [
+        (100, 10),
+        (10, 100),
+        (1, 1000),
+        (10_000, 10),
+        (100_000, 100),
+    ] {
         let world = World::of(&format!(
             "ch_1 charge succeeded 1000 ref=A
              A charge {local} succeeded"
         ));
         let run = world.run();
         let why = &run.outcome.findings[0].found.why;
-        assert!(why.contains(&format!("factor of exactly {factor}")), "{local}: {why}");
+        assert!(
+            why.contains(&format!("factor of exactly {factor}")),
+            "{local}: {why}"
+        );
     }
     let world = World::of(
         "rules tolerance=EUR:1

@@ -95,10 +95,23 @@ fn intent() -> impl Strategy<Value = String> {
 
 fn frame() -> impl Strategy<Value = &'static str> {
     one_of(&[
-        "", "", "", "frame covered=none", "frame covered=10T09:00", "frame others=none",
-        "frame unowned=no", "frame unchanged", "frame basis=files", "frame basis=range",
-        "rules tolerance=EUR:500", "rules rounds=EUR:1000", "rules chars=1", "rules lookup",
-        "rules propose=status_behind", "rules off=missing_local", "rules kinds=charge",
+        "",
+        "",
+        "",
+        "frame covered=none",
+        "frame covered=10T09:00",
+        "frame others=none",
+        "frame unowned=no",
+        "frame unchanged",
+        "frame basis=files",
+        "frame basis=range",
+        "rules tolerance=EUR:500",
+        "rules rounds=EUR:1000",
+        "rules chars=1",
+        "rules lookup",
+        "rules propose=status_behind",
+        "rules off=missing_local",
+        "rules kinds=charge",
     ])
 }
 
@@ -121,9 +134,12 @@ fn lines() -> impl Strategy<Value = String> {
 /// Asserts a property of random worlds, the same ones every time.
 fn holds(seed: u64, property: fn(&World)) {
     let config = Config {
-        cases: std::env::var("PAYSWEEP_WORLDS").map_or(WORLDS, |count| count.parse().unwrap_or(WORLDS)),
+        cases: std::env::var("PAYSWEEP_WORLDS")
+            .map_or(WORLDS, |count| count.parse().unwrap_or(WORLDS)),
         rng_algorithm: RngAlgorithm::ChaCha,
-        rng_seed: RngSeed::Fixed(std::env::var("PAYSWEEP_SEED").map_or(seed, |seed| seed.parse().unwrap_or(0))),
+        rng_seed: RngSeed::Fixed(
+            std::env::var("PAYSWEEP_SEED").map_or(seed, |seed| seed.parse().unwrap_or(0)),
+        ),
         failure_persistence: None,
         ..Config::default()
     };
@@ -198,7 +214,11 @@ fn what_claims_money_and_shares_no_key_is_missing() {
     holds(4, |world| {
         let mut world = world.clone();
         for kind in IntentKind::ALL {
-            let status = if *kind == IntentKind::Dispute { "lost" } else { "succeeded" };
+            let status = if *kind == IntentKind::Dispute {
+                "lost"
+            } else {
+                "succeeded"
+            };
             world.add(&format!("Z-{kind} {kind} 1000 EUR {status} 09:30"));
         }
         let run = world.run();
@@ -266,7 +286,12 @@ fn money_in_scope_is_matched_waits_or_is_named() {
                 IgnoreReason::AccountLevel => world.rules.kinds.len() < 4,
                 _ => false,
             };
-            assert!(!is_money || is_allowed, "{} {reason}: {:#?}", data.operation_id, run.text());
+            assert!(
+                !is_money || is_allowed,
+                "{} {reason}: {:#?}",
+                data.operation_id,
+                run.text()
+            );
         }
     });
 }
@@ -288,7 +313,12 @@ fn a_repair_is_never_planned_twice_and_never_without_its_break() {
             .iter()
             .map(|repair| repair.intent_id.as_str())
             .collect();
-        assert_eq!(subjects.len(), run.outcome.repairs.len(), "{:#?}", run.text());
+        assert_eq!(
+            subjects.len(),
+            run.outcome.repairs.len(),
+            "{:#?}",
+            run.text()
+        );
         for repair in &run.outcome.repairs {
             assert!(
                 run.outcome

@@ -371,10 +371,7 @@ impl Judge<'_, '_> {
                 },
                 Some((
                     _,
-                    Rule::Reference
-                    | Rule::SharedReference
-                    | Rule::ReferenceTruncated
-                    | Rule::Sum,
+                    Rule::Reference | Rule::SharedReference | Rule::ReferenceTruncated | Rule::Sum,
                 )) => return true,
             }
         }

@@ -128,7 +128,9 @@ impl Judge<'_, '_> {
         let keys = local.keys;
         let mut operation = None;
         for key in [keys.processor, keys.reference, keys.id, keys.idempotency] {
-            let Some(rows) = unclaimed.get_mut(&(key, family)).filter(|_| operation.is_none())
+            let Some(rows) = unclaimed
+                .get_mut(&(key, family))
+                .filter(|_| operation.is_none())
             else {
                 continue;
             };
