@@ -7,9 +7,12 @@
 //! the order of rows never matters and nothing that a repair changes decides whom a break names.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
 
+use super::buckets::{Buckets, Queue};
 use super::component::Component;
 use super::keys::Key;
 use super::rules::Rules;
@@ -20,7 +23,7 @@ use crate::model::verdict::Rule;
 /// An operation that fits several intents, or none surely: the candidates are proposed, no link is kept.
 pub(crate) struct Contest {
     pub(crate) operation: usize,
-    pub(crate) intents: Vec<usize>,
+    pub(crate) intents: Rc<[usize]>,
     pub(crate) why: ContestReason,
 }
 
@@ -63,7 +66,7 @@ pub(crate) struct Links {
 pub(crate) fn link(
     component: &Component<'_>,
     rules: &Rules,
-    truncated: &HashMap<usize, Vec<usize>>,
+    truncated: &HashMap<usize, Rc<[usize]>>,
 ) -> Links {
     let count = component.operations.len();
     let mut links = Links {
@@ -86,18 +89,21 @@ pub(crate) fn link(
         component,
         rules,
         links,
+        claims: vec![0; component.intents.len()],
+        paid: vec![0; component.intents.len()],
+        standing: HashMap::new(),
         depth,
         stored: HashMap::new(),
         is_settled: vec![false; count],
     };
     ladder.stored_links();
     ladder.processor_refs();
-    ladder.same_payment(Rule::Parent);
+    ladder.same_payment();
     // A capture follows the row that it names before its own reference, also where only the reference leads to that one.
     for depth in 0..=ladder.depth_max() {
         ladder.references(Rule::Reference, depth);
         ladder.references(Rule::SharedReference, depth);
-        ladder.same_payment(Rule::Parent);
+        ladder.same_payment();
     }
     ladder.named_twice();
     ladder.parents();
@@ -113,6 +119,12 @@ struct Ladder<'c, 'a> {
     component: &'c Component<'a>,
     rules: &'c Rules,
     links: Links,
+    /// How many operations claim each intent.
+    claims: Vec<u32>,
+    /// How many of those moved money.
+    paid: Vec<u32>,
+    /// The payment behind a key, where only one can be meant; filled while parents are looked for.
+    standing: HashMap<(Key, Naming), Option<usize>>,
     /// How many operations stand above each.
     depth: Vec<u32>,
     /// For intents with stored links: their operations that moved money.
@@ -220,6 +232,22 @@ fn parents_first(component: &Component<'_>, parents: &[Option<usize>]) -> (Vec<u
 /// How deep rows are told apart that hang on each other.
 const DEPTH_MAX: u32 = 8;
 
+/// How many rows upward a payment is looked for. A refund's failure stands three rows below its hold.
+pub(crate) const HOPS_MAX: usize = 8;
+
+/// In which way a key names a payment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Naming {
+    /// By the processor's id.
+    Processor,
+    /// By our id, key or reference.
+    Reference,
+    /// As what several rows share.
+    Parent,
+    /// As the parent of a local refund or dispute: by id first.
+    Child,
+}
+
 /// What refunds and returns that name an operation gave back of it, returns of those refunds deducted.
 fn given_back(component: &Component<'_>, parents: &[Option<usize>]) -> Vec<i128> {
     let mut back = vec![0_i128; component.operations.len()];
@@ -263,8 +291,27 @@ pub(crate) fn deal_rank(status: IntentStatus) -> u8 {
 
 impl<'a> Ladder<'_, 'a> {
     fn settle(&mut self, operation: usize, intent: usize, rule: Rule) {
+        self.unlink(operation);
         self.links.of[operation] = Some((intent, rule));
         self.is_settled[operation] = true;
+        self.claims[intent] += 1;
+        if self.component.operations[operation].moved {
+            self.paid[intent] += 1;
+        }
+    }
+
+    fn unlink(&mut self, operation: usize) {
+        if let Some((intent, _)) = self.links.of[operation].take() {
+            self.claims[intent] -= 1;
+            if self.component.operations[operation].moved {
+                self.paid[intent] -= 1;
+            }
+        }
+    }
+
+    /// Whether an operation that moved money claims the intent.
+    fn is_taken(&self, intent: usize) -> bool {
+        self.paid[intent] > 0
     }
 
     fn depth_max(&self) -> u32 {
@@ -278,17 +325,6 @@ impl<'a> Ladder<'_, 'a> {
     fn key_order(&self, intent: usize) -> (&'a str, &'a str) {
         let row = &self.component.intents[intent].row_data;
         (row.idempotency_key, row.intent_id)
-    }
-
-    /// Intents that an operation which moved money already claims.
-    fn taken(&self) -> HashSet<usize> {
-        self.links
-            .of
-            .iter()
-            .enumerate()
-            .filter(|&(at, _)| self.component.operations[at].moved)
-            .filter_map(|(_, link)| link.map(|(intent, _)| intent))
-            .collect()
     }
 
     /// Rung 0: what an earlier run stored is never dealt again.
@@ -416,44 +452,37 @@ impl<'a> Ladder<'_, 'a> {
 
     fn recorded_twice(&mut self, operation: usize, mut intents: Vec<usize>) {
         intents.sort_by_key(|&intent| self.component.intents[intent].row_data.intent_id);
-        self.links.of[operation] = None;
+        self.unlink(operation);
         self.is_settled[operation] = true;
         self.links.recorded_twice.push((operation, intents));
     }
 
     /// Captures, voids and further rows of a payment follow the row they name to its intent.
-    fn same_payment(&mut self, rule: Rule) {
+    fn same_payment(&mut self) {
         for place in 0..self.links.order.len() {
-            let at = self.links.order[place];
-            let operation = &self.component.operations[at];
-            if !self.is_free(at) || operation.family() != Some(Family::Charge) {
-                continue;
+            self.follow(self.links.order[place]);
+        }
+    }
+
+    fn follow(&mut self, at: usize) {
+        let operation = &self.component.operations[at];
+        if !self.is_free(at) || operation.family() != Some(Family::Charge) {
+            return;
+        }
+        let mut above = self.links.parent_operation[at];
+        for _ in 0..HOPS_MAX {
+            let Some(parent) = above else { break };
+            if let Some((intent, _)) = self.links.of[parent] {
+                return self.settle(at, intent, Rule::Parent);
             }
-            // At most as many hops as there are rows; a circle of parents ends there.
-            let mut above = self.links.parent_operation[at];
-            let mut hops = 0;
-            let mut found = None;
-            while let Some(parent) = above {
-                if let Some((intent, _)) = self.links.of[parent] {
-                    found = Some(intent);
-                    break;
-                }
-                hops += 1;
-                above = if hops < 8 {
-                    self.links.parent_operation[parent]
-                } else {
-                    None
-                };
-            }
-            if let Some(intent) = found {
-                self.settle(at, intent, rule);
-            } else if self.links.parent_operation[at].is_none() {
-                let mut named = self
-                    .component
-                    .with_processor(operation.keys.parent, Family::Charge);
-                if let (Some(intent), None) = (named.next(), named.next()) {
-                    self.settle(at, intent, Rule::ProcessorRef);
-                }
+            above = self.links.parent_operation[parent];
+        }
+        if self.links.parent_operation[at].is_none() {
+            let mut named = self
+                .component
+                .with_processor(operation.keys.parent, Family::Charge);
+            if let (Some(intent), None) = (named.next(), named.next()) {
+                self.settle(at, intent, Rule::ProcessorRef);
             }
         }
     }
@@ -524,31 +553,22 @@ impl<'a> Ladder<'_, 'a> {
 
     /// Unrelated rows under one reference: the one that agrees in amount and currency, if it is the only one.
     fn choose_or_contest(&mut self, operations: &[usize], intents: &[usize]) {
+        let buckets = Buckets::of(self.component, intents.iter().copied());
+        let everyone = self.by_id(intents.to_vec());
+        let mut lists: HashMap<(crate::money::Currency, i64), Rc<[usize]>> = HashMap::new();
         for &operation in operations {
-            let agreeing: Vec<usize> = intents
-                .iter()
-                .copied()
-                .filter(|&intent| {
-                    self.component
-                        .agreement(operation, intent, self.rules)
-                        .is_full()
-                })
-                .collect();
-            if let [intent] = agreeing.as_slice() {
-                self.settle(operation, *intent, Rule::Reference);
-            } else {
-                let mut intents = if agreeing.is_empty() {
-                    intents.to_vec()
-                } else {
-                    agreeing
-                };
-                intents.sort_by_key(|&intent| self.component.intents[intent].row_data.intent_id);
-                self.is_settled[operation] = true;
-                self.links.contests.push(Contest {
-                    operation,
-                    intents,
-                    why: ContestReason::Several,
-                });
+            let row = &self.component.operations[operation].row_data;
+            let agreeing = match lists.entry((row.currency, row.amount_minor)) {
+                Entry::Occupied(list) => Rc::clone(list.get()),
+                Entry::Vacant(place) => {
+                    let agreeing = buckets.all(self.component, operation, self.rules);
+                    Rc::clone(place.insert(self.by_id(agreeing)))
+                }
+            };
+            match &*agreeing {
+                [intent] => self.settle(operation, *intent, Rule::Reference),
+                [] => self.contest(operation, &everyone, ContestReason::Several),
+                _ => self.contest(operation, &agreeing, ContestReason::Several),
             }
         }
     }
@@ -556,56 +576,59 @@ impl<'a> Ladder<'_, 'a> {
     /// An operation that one intent's `processor_ref` names and another one's id or key as well: one event, recorded twice.
     fn named_twice(&mut self) {
         let component = self.component;
-        let claimed: HashSet<usize> = self
-            .links
-            .of
-            .iter()
-            .flatten()
-            .map(|&(intent, _)| intent)
-            .collect();
+        let mut waiting: HashMap<(Key, Family), Vec<usize>> = HashMap::new();
         for at in 0..component.operations.len() {
             let operation = &component.operations[at];
-            let Some((linked, rule)) = self.links.of[at] else {
+            // What was stored is asked again by its rule, so that a later run says what the first one said.
+            let Some((linked, Rule::ProcessorRef | Rule::Parent)) = self.links.of[at] else {
                 continue;
             };
-            // What was stored is asked again by its rule, so that a later run says what the first one said.
-            if !matches!(rule, Rule::ProcessorRef | Rule::Parent) {
-                continue;
-            }
             let (Some(family), key) = (operation.family(), operation.keys.reference) else {
                 continue;
             };
             let own = &component.intents[linked];
-            let other = component.with_reference(key, family).find(|&intent| {
+            if key == 0 || own.keys.is_reference(key) || !operation.moved {
+                continue;
+            }
+            let others = waiting
+                .entry((key, family))
+                .or_insert_with(|| self.waiting_under(key, family));
+            let other = others.iter().copied().find(|&intent| {
+                let local = &component.intents[intent];
+                let is_attempt = is_other(local.row_data.attempt, own.row_data.attempt)
+                    && (local.keys.parent == own.keys.parent
+                        || local.keys.idempotency == own.keys.idempotency);
+                intent != linked && !is_attempt
+            });
+            if let Some(other) = other {
+                self.recorded_twice(at, vec![linked, other]);
+            }
+        }
+    }
+
+    /// Intents with this id or key that ask for an operation, and that no operation claims.
+    fn waiting_under(&self, key: Key, family: Family) -> Vec<usize> {
+        let component = self.component;
+        component
+            .with_reference(key, family)
+            .filter(|&intent| {
                 let local = &component.intents[intent];
                 let is_named = local.keys.id == key || local.keys.idempotency == key;
                 let is_asking =
                     local.row_data.status.is_open() || deal_rank(local.row_data.status) == 0;
-                let is_attempt = is_other(local.row_data.attempt, own.row_data.attempt)
-                    && (local.keys.parent == own.keys.parent
-                        || local.keys.idempotency == own.keys.idempotency);
-                intent != linked
-                    && is_named
-                    && is_asking
-                    && !is_attempt
-                    && !claimed.contains(&intent)
-                    && local.keys.processor == 0
-            });
-            if let Some(other) = other.filter(|_| !own.keys.is_reference(key) && operation.moved) {
-                self.recorded_twice(at, vec![linked, other]);
-            }
-        }
+                is_named && is_asking && self.claims[intent] == 0 && local.keys.processor == 0
+            })
+            .collect()
     }
 
     /// Deals operations to intents that share a key: equal money first, then one odd pair if just one of each is left;
     /// what is beyond is in excess where its money is equal, and contested where it is not.
     fn deal(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
         let component = self.component;
-        let taken = self.taken();
         let mut open: Vec<usize> = intents
             .iter()
             .copied()
-            .filter(|intent| !taken.contains(intent))
+            .filter(|&intent| !self.is_taken(intent))
             .collect();
         open.sort_by_key(|&intent| {
             let row = &component.intents[intent].row_data;
@@ -616,7 +639,7 @@ impl<'a> Ladder<'_, 'a> {
                 row.intent_id,
             )
         });
-        self.keep_one_attempt(&mut open, intents, &taken);
+        self.keep_one_attempt(&mut open, intents);
         let mut movers: Vec<usize> = operations
             .iter()
             .copied()
@@ -632,38 +655,32 @@ impl<'a> Ladder<'_, 'a> {
             )
         });
         // Equal money: buckets of intents by what they ask for, operations in order of preference.
-        let mut pairs: HashMap<usize, (Vec<usize>, Vec<usize>)> = HashMap::new();
+        let mut pairs: BTreeMap<(crate::money::Currency, i64), (Vec<usize>, Vec<usize>)> =
+            BTreeMap::new();
         let mut used: HashSet<usize> = HashSet::new();
         let mut rest: Vec<usize> = Vec::new();
-        let mut satisfied_attempt: HashMap<Key, Option<u32>> = HashMap::new();
-        let exact = Buckets::of(component, &open);
+        let mut satisfied: HashMap<Key, Option<u32>> = HashMap::new();
+        let mut buckets = Buckets::of(component, open.iter().copied());
         for operation in movers {
-            let pick = exact
-                .candidates(component, operation, self.rules)
-                .find(|&intent| {
-                    let local = &component.intents[intent];
-                    let is_other_attempt =
-                        satisfied_attempt
-                            .get(&local.keys.parent)
-                            .is_some_and(|attempt| {
-                                local.keys.parent != 0 && is_other(*attempt, local.row_data.attempt)
-                            });
-                    !used.contains(&intent) && !is_other_attempt
-                });
-            match pick {
-                Some(intent) => {
-                    let local = &component.intents[intent];
-                    used.insert(intent);
-                    satisfied_attempt
-                        .entry(local.keys.parent)
-                        .or_insert(local.row_data.attempt);
-                    let bucket = exact.bucket(component, intent);
-                    let pair = pairs.entry(bucket).or_default();
-                    pair.0.push(operation);
-                    pair.1.push(intent);
-                }
-                None => rest.push(operation),
-            }
+            let pick = buckets.take(component, operation, self.rules, |intent| {
+                let local = &component.intents[intent];
+                let attempt = satisfied.get(&local.keys.parent);
+                local.keys.parent != 0
+                    && attempt.is_some_and(|&attempt| is_other(attempt, local.row_data.attempt))
+            });
+            let Some(intent) = pick else {
+                rest.push(operation);
+                continue;
+            };
+            let local = &component.intents[intent];
+            used.insert(intent);
+            satisfied
+                .entry(local.keys.parent)
+                .or_insert(local.row_data.attempt);
+            let money = (local.row_data.currency, local.row_data.amount_minor);
+            let pair = pairs.entry(money).or_default();
+            pair.0.push(operation);
+            pair.1.push(intent);
         }
         for (mut operations, mut intents) in pairs.into_values() {
             operations
@@ -682,10 +699,10 @@ impl<'a> Ladder<'_, 'a> {
     }
 
     /// Of attempts at one thing at most one may be satisfied: once one is, the others are not dealt any money.
-    fn keep_one_attempt(&self, open: &mut Vec<usize>, intents: &[usize], taken: &HashSet<usize>) {
+    fn keep_one_attempt(&self, open: &mut Vec<usize>, intents: &[usize]) {
         let satisfied: HashMap<Key, Option<u32>> = intents
             .iter()
-            .filter(|intent| taken.contains(*intent))
+            .filter(|&&intent| self.is_taken(intent))
             .map(|&intent| {
                 (
                     self.component.intents[intent].keys.parent,
@@ -703,14 +720,16 @@ impl<'a> Ladder<'_, 'a> {
     }
 
     fn deal_rest(&mut self, rest: Vec<usize>, left: &[usize], intents: &[usize], rule: Rule) {
+        if rest.is_empty() {
+            return;
+        }
         let component = self.component;
-        let all = Buckets::of(component, intents);
+        let mut ordered = intents.to_vec();
+        ordered.sort_by_key(|&intent| self.key_order(intent));
+        let all = Buckets::of(component, ordered);
         let mut odd: Vec<usize> = Vec::new();
         for operation in rest {
-            let named = all
-                .candidates(component, operation, self.rules)
-                .min_by_key(|&intent| self.key_order(intent));
-            match named {
+            match all.first(component, operation, self.rules) {
                 Some(intent) => {
                     self.is_settled[operation] = true;
                     self.links.excess.push((operation, intent));
@@ -725,20 +744,26 @@ impl<'a> Ladder<'_, 'a> {
             self.settle(*operation, *intent, rule);
             return;
         }
+        let candidates = if left.is_empty() { intents } else { left };
+        let candidates = self.by_id(candidates.to_vec());
         for operation in odd {
-            let mut intents = if left.is_empty() {
-                intents.to_vec()
-            } else {
-                left.to_vec()
-            };
-            intents.sort_by_key(|&intent| component.intents[intent].row_data.intent_id);
-            self.is_settled[operation] = true;
-            self.links.contests.push(Contest {
-                operation,
-                intents,
-                why: ContestReason::SharedAmount,
-            });
+            self.contest(operation, &candidates, ContestReason::SharedAmount);
         }
+    }
+
+    /// Intents in the order of their ids, to be named.
+    fn by_id(&self, mut intents: Vec<usize>) -> Rc<[usize]> {
+        intents.sort_by_key(|&intent| self.component.intents[intent].row_data.intent_id);
+        intents.into()
+    }
+
+    fn contest(&mut self, operation: usize, intents: &Rc<[usize]>, why: ContestReason) {
+        self.is_settled[operation] = true;
+        self.links.contests.push(Contest {
+            operation,
+            intents: Rc::clone(intents),
+            why,
+        });
     }
 
     /// Captures that share parent or object go together to the one intent that they add up to.
@@ -779,55 +804,48 @@ impl<'a> Ladder<'_, 'a> {
     /// Rows without money: to the intent of the payment they belong to, else to one that still waits for them. A failed
     /// attempt prefers a row that failed, a pending one or a hold a row that is open.
     fn deal_without_money(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
-        self.same_payment(Rule::Parent);
         let component = self.component;
-        let mut waiting: Vec<usize> = {
-            let taken = self.taken();
-            intents
-                .iter()
-                .copied()
-                .filter(|intent| !taken.contains(intent))
-                .collect()
-        };
-        waiting.sort_by_key(|&intent| self.key_order(intent));
+        for &operation in operations {
+            self.follow(operation);
+        }
         let mut rows: Vec<usize> = operations
             .iter()
             .copied()
             .filter(|&operation| self.is_free(operation) && !component.operations[operation].moved)
             .collect();
+        if rows.is_empty() {
+            return;
+        }
         rows.sort_by_key(|&operation| {
             let row = &component.operations[operation].row_data;
             (row.occurred_at, row.operation_id)
         });
+        let mut ordered = intents.to_vec();
+        ordered.sort_by_key(|&intent| self.key_order(intent));
+        let waiting: Vec<usize> = ordered
+            .iter()
+            .copied()
+            .filter(|&intent| !self.is_taken(intent))
+            .collect();
+        let last_resort = waiting.first().or(ordered.first()).copied();
+        let is_over = |intent: usize| deal_rank(component.intents[intent].row_data.status) == 2;
+        let is_open = |intent: usize| component.intents[intent].row_data.status.is_open();
+        let mut over = Queue::of(component, &waiting, &is_over);
+        let mut not_over = Queue::of(component, &waiting, &|intent| !is_over(intent));
+        let mut open = Queue::of(component, &waiting, &is_open);
+        let mut not_open = Queue::of(component, &waiting, &|intent| !is_open(intent));
         let mut used: HashSet<usize> = HashSet::new();
         for operation in rows {
             let row = &component.operations[operation];
-            let is_failed = row.is_failed() || row.is_expired();
-            let preferred = |intent: usize| {
-                let status = component.intents[intent].row_data.status;
-                if is_failed {
-                    deal_rank(status) == 2
-                } else {
-                    status.is_open()
-                }
+            let queues = if row.is_failed() || row.is_expired() {
+                [&mut over, &mut not_over]
+            } else {
+                [&mut open, &mut not_open]
             };
-            let pick = waiting
-                .iter()
-                .copied()
-                .filter(|intent| !used.contains(intent))
-                .min_by_key(|&intent| {
-                    (
-                        !preferred(intent),
-                        !component.agreement(operation, intent, self.rules).is_full(),
-                    )
-                })
-                .or_else(|| waiting.first().copied())
-                .or_else(|| {
-                    intents
-                        .iter()
-                        .copied()
-                        .min_by_key(|&intent| self.key_order(intent))
-                });
+            let pick = queues
+                .into_iter()
+                .find_map(|queue| queue.take(component, operation, self.rules, &used))
+                .or(last_resort);
             if let Some(intent) = pick {
                 used.insert(intent);
                 self.settle(operation, intent, rule);
@@ -844,14 +862,14 @@ impl<'a> Ladder<'_, 'a> {
         }
     }
 
-    fn parent_intent(&self, at: usize) -> Option<usize> {
+    fn parent_intent(&mut self, at: usize) -> Option<usize> {
         let component = self.component;
         let operation = &component.operations[at];
         if operation.is_own(Family::Charge) || !operation.is_usable() {
             return None;
         }
         let mut above = self.links.parent_operation[at];
-        for _ in 0..8 {
+        for _ in 0..HOPS_MAX {
             let Some(parent) = above else { break };
             if component.operations[parent].is_own(Family::Charge)
                 && let Some((intent, _)) = self.links.of[parent]
@@ -862,7 +880,7 @@ impl<'a> Ladder<'_, 'a> {
         }
         let keys = operation.keys;
         for key in [keys.parent, keys.object] {
-            if let Some(intent) = self.standing(component.with_processor(key, Family::Charge)) {
+            if let Some(intent) = self.standing(key, Naming::Processor) {
                 return Some(intent);
             }
         }
@@ -872,32 +890,52 @@ impl<'a> Ladder<'_, 'a> {
             return Some(intent);
         }
         self.parent_of_child(at)
-            .or_else(|| self.standing(component.with_reference(keys.reference, Family::Charge)))
-            .or_else(|| self.standing(component.with_parent(keys.reference, Family::Charge)))
+            .or_else(|| self.standing(keys.reference, Naming::Reference))
+            .or_else(|| self.standing(keys.reference, Naming::Parent))
     }
 
     /// The payment that the linked local refund or dispute names.
-    fn parent_of_child(&self, at: usize) -> Option<usize> {
+    fn parent_of_child(&mut self, at: usize) -> Option<usize> {
         let (intent, _) = self.links.of[at]?;
         let key = self.component.intents[intent].keys.parent;
-        // A parent is named by its id; other names count where no row has that id.
-        self.component
-            .with_reference(key, Family::Charge)
-            .find(|&parent| self.component.intents[parent].keys.id == key)
-            .or_else(|| self.standing(self.component.with_reference(key, Family::Charge)))
-            .or_else(|| self.standing(self.component.with_parent(key, Family::Charge)))
+        self.standing(key, Naming::Child)
     }
 
-    /// The only candidate, or the only one that money stands behind.
-    fn standing(&self, candidates: impl Iterator<Item = usize>) -> Option<usize> {
+    /// The payment that a key names: the only candidate, or the only one that money stands behind.
+    fn standing(&mut self, key: Key, naming: Naming) -> Option<usize> {
+        if key == 0 {
+            return None;
+        }
+        if let Some(&known) = self.standing.get(&(key, naming)) {
+            return known;
+        }
+        let component = self.component;
+        let named = component.with_reference(key, Family::Charge);
+        let found = match naming {
+            Naming::Processor => self.only(component.with_processor(key, Family::Charge)),
+            Naming::Reference => self.only(named),
+            Naming::Parent => self.only(component.with_parent(key, Family::Charge)),
+            // A parent is named by its id; other names count where no row has that id.
+            Naming::Child => {
+                let mut by_id = named.filter(|&parent| component.intents[parent].keys.id == key);
+                by_id
+                    .next()
+                    .or_else(|| self.standing(key, Naming::Reference))
+                    .or_else(|| self.standing(key, Naming::Parent))
+            }
+        };
+        self.standing.insert((key, naming), found);
+        found
+    }
+
+    fn only(&self, candidates: impl Iterator<Item = usize>) -> Option<usize> {
         let candidates: Vec<usize> = candidates.collect();
         if let [only] = candidates.as_slice() {
             return Some(*only);
         }
-        let taken = self.taken();
-        let mut paid = candidates.into_iter().filter(|intent| {
-            taken.contains(intent)
-                || self.component.intents[*intent].row_data.status == IntentStatus::Succeeded
+        let mut paid = candidates.into_iter().filter(|&intent| {
+            self.is_taken(intent)
+                || self.component.intents[intent].row_data.status == IntentStatus::Succeeded
         });
         match (paid.next(), paid.next()) {
             (Some(only), None) => Some(only),
@@ -922,18 +960,14 @@ impl<'a> Ladder<'_, 'a> {
             {
                 continue;
             }
-            let (Some(named), Some(own)) = (self.links.parent_intent[at], self.parent_of_child(at))
-            else {
+            let own = self.parent_of_child(at);
+            let (Some(named), Some(own)) = (self.links.parent_intent[at], own) else {
                 continue;
             };
             let parent = |intent: usize| self.component.intents[intent].keys.parent;
             if named != own && (parent(named) == 0 || parent(named) != parent(own)) {
-                self.links.of[at] = None;
-                self.links.contests.push(Contest {
-                    operation: at,
-                    intents: vec![intent],
-                    why: ContestReason::Contradiction,
-                });
+                self.unlink(at);
+                self.contest(at, &Rc::from([intent]), ContestReason::Contradiction);
             }
         }
     }
@@ -961,13 +995,6 @@ impl<'a> Ladder<'_, 'a> {
         }
         for (parent, family, operations) in groups {
             let keys = component.intents[parent].keys;
-            let taken: HashSet<usize> = self
-                .links
-                .of
-                .iter()
-                .flatten()
-                .map(|&(intent, _)| intent)
-                .collect();
             let mut intents: Vec<usize> = component.with_parent(keys.id, family).collect();
             if keys.parent != 0 {
                 intents.extend(component.with_parent(keys.parent, family));
@@ -975,7 +1002,7 @@ impl<'a> Ladder<'_, 'a> {
             intents.sort_unstable();
             intents.dedup();
             intents.retain(|intent| {
-                !taken.contains(intent)
+                self.claims[*intent] == 0
                     && component.intents[*intent].row_data.processor_ref.is_empty()
             });
             self.deal_equal(&operations, &intents, Rule::Parent);
@@ -1000,22 +1027,15 @@ impl<'a> Ladder<'_, 'a> {
             }
         }
         for ((key, family), operations) in groups {
-            let taken = self.linked();
             let intents: Vec<usize> = component
                 .with_parent(key, family)
-                .filter(|intent| !taken.contains(intent))
+                .filter(|&intent| self.claims[intent] == 0)
                 .filter(|&intent| component.intents[intent].row_data.processor_ref.is_empty())
                 .collect();
             if !intents.is_empty() {
                 self.deal_equal(&operations, &intents, Rule::SharedReference);
             }
         }
-    }
-
-    /// Intents that any operation claims.
-    fn linked(&self) -> HashSet<usize> {
-        let links = self.links.of.iter().flatten();
-        links.map(|&(intent, _)| intent).collect()
     }
 
     fn deal_equal(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
@@ -1034,23 +1054,17 @@ impl<'a> Ladder<'_, 'a> {
                 row.row_data.operation_id,
             )
         });
-        let buckets = Buckets::of(component, &intents);
-        let mut used: HashSet<usize> = HashSet::new();
+        let mut buckets = Buckets::of(component, intents);
         let mut satisfied: HashMap<(Key, Key), Option<u32>> = HashMap::new();
         for operation in operations {
-            let pick = buckets
-                .candidates(component, operation, self.rules)
-                .find(|&intent| {
-                    let local = &component.intents[intent];
-                    let group = (local.keys.parent, local.keys.reference);
-                    let is_other_attempt = satisfied.get(&group).is_some_and(|attempt| {
-                        group.1 != 0 && is_other(*attempt, local.row_data.attempt)
-                    });
-                    !used.contains(&intent) && !is_other_attempt
-                });
+            let pick = buckets.take(component, operation, self.rules, |intent| {
+                let local = &component.intents[intent];
+                let attempt = satisfied.get(&(local.keys.parent, local.keys.reference));
+                local.keys.reference != 0
+                    && attempt.is_some_and(|&attempt| is_other(attempt, local.row_data.attempt))
+            });
             if let Some(intent) = pick {
                 let local = &component.intents[intent];
-                used.insert(intent);
                 if component.operations[operation].moved {
                     satisfied
                         .entry((local.keys.parent, local.keys.reference))
@@ -1062,7 +1076,7 @@ impl<'a> Ladder<'_, 'a> {
     }
 
     /// Rung 4: a reference that was cut, as declared; otherwise it is only proposed.
-    fn truncations(&mut self, truncated: &HashMap<usize, Vec<usize>>) {
+    fn truncations(&mut self, truncated: &HashMap<usize, Rc<[usize]>>) {
         if truncated.is_empty() {
             return;
         }
@@ -1073,50 +1087,56 @@ impl<'a> Ladder<'_, 'a> {
             .enumerate()
             .map(|(at, intent)| (intent.row, at))
             .collect();
+        let mut groups: BTreeMap<(Key, Family), Vec<usize>> = BTreeMap::new();
         for at in 0..component.operations.len() {
             let operation = &component.operations[at];
-            let (Some(family), Some(rows)) = (operation.family(), truncated.get(&operation.row))
-            else {
-                continue;
-            };
-            if !self.is_free(at)
-                || operation.row_data.kind.is_return()
-                || self.links.parent_intent[at].is_some()
-            {
-                continue;
+            let is_asked = truncated.contains_key(&operation.row)
+                && self.is_free(at)
+                && !operation.row_data.kind.is_return()
+                && self.links.parent_intent[at].is_none();
+            if let (Some(family), true) = (operation.family(), is_asked) {
+                let group = groups.entry((operation.keys.reference, family));
+                group.or_default().push(at);
             }
-            let intents: Vec<usize> = rows
+        }
+        for ((_, family), operations) in groups {
+            let row = &component.operations[operations[0]];
+            let intents: Vec<usize> = truncated[&row.row]
                 .iter()
                 .filter_map(|row| by_row.get(row).copied())
                 .filter(|&intent| component.intents[intent].row_data.kind.family() == family)
                 .collect();
-            let chars = operation.row_data.reference.trim().chars().count();
+            let chars = row.row_data.reference.trim().chars().count();
             let is_declared = self.rules.reference_max_chars == Some(chars);
-            let taken = self.taken();
-            let agreeing: Vec<usize> = intents
-                .iter()
-                .copied()
-                .filter(|&intent| component.agreement(at, intent, self.rules).is_full())
-                .filter(|intent| !taken.contains(intent))
-                .collect();
-            if is_declared && intents.len() == 1 && agreeing.len() == 1 {
-                self.settle(at, agreeing[0], Rule::ReferenceTruncated);
-            } else if !intents.is_empty()
-                && (is_declared || !agreeing.is_empty())
-                && operation.moved
-            {
-                let mut intents = if agreeing.is_empty() {
-                    intents
-                } else {
-                    agreeing
-                };
-                intents.sort_by_key(|&intent| component.intents[intent].row_data.intent_id);
-                self.is_settled[at] = true;
-                self.links.contests.push(Contest {
-                    operation: at,
-                    intents,
-                    why: ContestReason::Truncated,
-                });
+            if !intents.is_empty() {
+                self.truncation(&operations, &self.by_id(intents), is_declared);
+            }
+        }
+    }
+
+    /// Operations of one cut reference, and every intent that begins so.
+    fn truncation(&mut self, operations: &[usize], intents: &Rc<[usize]>, is_declared: bool) {
+        let component = self.component;
+        let free = intents.iter().copied();
+        let buckets = Buckets::of(component, free.filter(|&intent| !self.is_taken(intent)));
+        let mut lists: HashMap<(crate::money::Currency, i64), Rc<[usize]>> = HashMap::new();
+        for &at in operations {
+            let row = &component.operations[at].row_data;
+            let agreeing = match lists.entry((row.currency, row.amount_minor)) {
+                Entry::Occupied(list) => Rc::clone(list.get()),
+                Entry::Vacant(place) => {
+                    let agreeing = buckets.all(component, at, self.rules);
+                    Rc::clone(place.insert(self.by_id(agreeing)))
+                }
+            };
+            match (&**intents, &*agreeing) {
+                ([only], [_]) if is_declared && !self.is_taken(*only) => {
+                    self.settle(at, *only, Rule::ReferenceTruncated);
+                }
+                _ if !component.operations[at].moved => {}
+                (_, []) if is_declared => self.contest(at, intents, ContestReason::Truncated),
+                (_, []) => {}
+                _ => self.contest(at, &agreeing, ContestReason::Truncated),
             }
         }
     }
@@ -1153,7 +1173,7 @@ impl<'a> Ladder<'_, 'a> {
         let component = self.component;
         let keys = component.operations[at].keys;
         let mut above = self.links.parent_operation[at];
-        for _ in 0..8 {
+        for _ in 0..HOPS_MAX {
             let Some(parent) = above else { break };
             if let Some((intent, _)) = self.links.of[parent]
                 && families.contains(&component.intents[intent].row_data.kind.family())
@@ -1224,58 +1244,4 @@ pub(crate) fn share_payment(component: &Component<'_>, operations: &[usize]) -> 
         let shares_object = first.object != 0 && row.keys.object == first.object;
         row.row_data.kind == OperationKind::Capture && (shares_parent || shares_object)
     })
-}
-
-/// Intents by what they ask for, so that dealing stays linear where thousands share one key.
-struct Buckets {
-    by_money: HashMap<(crate::money::Currency, i64), Vec<usize>>,
-    places: HashMap<(crate::money::Currency, i64), usize>,
-}
-
-impl Buckets {
-    fn of(component: &Component<'_>, intents: &[usize]) -> Buckets {
-        let mut by_money: HashMap<_, Vec<usize>> = HashMap::new();
-        let mut places = HashMap::new();
-        for &intent in intents {
-            let row = &component.intents[intent].row_data;
-            let money = (row.currency, row.amount_minor);
-            by_money.entry(money).or_default().push(intent);
-            let next = places.len();
-            places.entry(money).or_insert(next);
-        }
-        Buckets { by_money, places }
-    }
-
-    fn bucket(&self, component: &Component<'_>, intent: usize) -> usize {
-        let row = &component.intents[intent].row_data;
-        self.places[&(row.currency, row.amount_minor)]
-    }
-
-    /// The intents whose money agrees with the operation's, equal amounts first, each bucket in its order.
-    fn candidates<'s>(
-        &'s self,
-        component: &'s Component<'_>,
-        operation: usize,
-        rules: &'s Rules,
-    ) -> impl Iterator<Item = usize> + 's {
-        let row = &component.operations[operation].row_data;
-        let exact = (row.currency, row.amount_minor.saturating_abs());
-        let is_loose = rules.tolerance.contains_key(&row.currency)
-            || rules.rounds_to_minor.contains_key(&row.currency);
-        let equal = self.by_money.get(&exact).into_iter().flatten().copied();
-        let mut near: Vec<usize> = if is_loose {
-            self.by_money
-                .iter()
-                .filter(|(money, _)| **money != exact)
-                .flat_map(|(_, intents)| intents)
-                .copied()
-                .collect()
-        } else {
-            Vec::new()
-        };
-        near.sort_unstable();
-        equal
-            .chain(near)
-            .filter(move |&intent| component.agreement(operation, intent, rules).is_full())
-    }
 }

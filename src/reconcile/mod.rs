@@ -11,6 +11,7 @@
 //! | `sieve` | which components are beyond doubt? |
 //! | `component` | one component with its look-ups |
 //! | `ladder` | which intent is an operation's? |
+//! | `buckets` | which intents ask for how much? |
 //! | [`lifecycle`] | the decision table |
 //! | `judge` | what is the verdict about each row of a component? |
 //! | `absence` | what may be called absent? |
@@ -23,6 +24,7 @@
 //! its keys.
 
 mod absence;
+mod buckets;
 mod component;
 mod judge;
 mod keys;
@@ -36,6 +38,7 @@ mod sieve;
 mod tally;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use hashbrown::HashMap;
 
@@ -178,7 +181,7 @@ fn reconcile_with(
     let keys = Keys::of(snapshot);
     let truncated = keys::truncated(snapshot, &keys, rules.reference_max_chars);
     let components = Components::of(snapshot, &keys, &truncated);
-    let truncated: HashMap<usize, Vec<usize>> = truncated.into_iter().collect();
+    let truncated: HashMap<usize, Rc<[usize]>> = truncated.into_iter().collect();
     let open = plan::OpenBreaks::of(snapshot.open, &keys);
     let scope = scope(snapshot, rules, frame, &open, &keys);
     let payouts = payouts::sums(snapshot, &keys);

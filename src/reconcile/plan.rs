@@ -478,6 +478,7 @@ fn carry_over(
             intents.insert(keys.id, row);
         }
     }
+    let mut sticky: (HashSet<usize>, HashSet<usize>) = (HashSet::new(), HashSet::new());
     for item in snapshot.open {
         if item.state == BreakState::Closed || raised.contains(&item.id) {
             continue;
@@ -507,12 +508,8 @@ fn carry_over(
             continue;
         }
         if item.is_sticky {
-            unmatch(
-                snapshot,
-                operation,
-                intent.filter(|_| is_about_intent),
-                outcome,
-            );
+            sticky.0.extend(operation);
+            sticky.1.extend(intent.filter(|_| is_about_intent));
         }
         let state = match item.acknowledged_until {
             Some(until) if until > frame.as_of && item.state == BreakState::Acknowledged => {
@@ -531,33 +528,29 @@ fn carry_over(
             also: Vec::new(),
         });
     }
+    unmatch(snapshot, sticky, outcome);
 }
 
-/// A row with an open break is unmatched, and so is its counterpart.
+/// Rows with an open break are unmatched, and so are their counterparts.
 fn unmatch(
     snapshot: &Snapshot<'_>,
-    operation: Option<usize>,
-    intent: Option<usize>,
+    (mut operations, mut intents): (HashSet<usize>, HashSet<usize>),
     outcome: &mut Outcome,
 ) {
-    let pairs: Vec<(usize, usize)> = outcome
-        .matches
-        .iter()
-        .filter(|pair| operation == Some(pair.operation) || intent == Some(pair.intent))
-        .map(|pair| (pair.operation, pair.intent))
-        .collect();
-    let intents: HashSet<usize> = pairs
-        .iter()
-        .map(|&(_, intent)| intent)
-        .chain(intent)
-        .collect();
-    let operations: HashSet<usize> = outcome
-        .matches
-        .iter()
-        .filter(|pair| intents.contains(&pair.intent))
-        .map(|pair| pair.operation)
-        .chain(operation)
-        .collect();
+    if operations.is_empty() && intents.is_empty() {
+        return;
+    }
+    let pairs = || outcome.matches.iter();
+    intents.extend(
+        pairs()
+            .filter(|pair| operations.contains(&pair.operation))
+            .map(|pair| pair.intent),
+    );
+    operations.extend(
+        pairs()
+            .filter(|pair| intents.contains(&pair.intent))
+            .map(|pair| pair.operation),
+    );
     outcome
         .matches
         .retain(|pair| !intents.contains(&pair.intent));

@@ -120,7 +120,7 @@ impl Judge<'_, '_> {
             row.is_own(Family::Charge)
                 && row.moved
                 && !self.members[charge].is_empty()
-                && !self.members[charge].contains(&parent)
+                && self.member_of[parent] != Some(charge)
         })
     }
 }

@@ -1,5 +1,7 @@
 //! What the operations that claim an intent amount to together.
 
+use hashbrown::HashSet;
+
 use super::Judge;
 use crate::model::intent::IntentStatus;
 use crate::model::operation::{Family, OperationKind, OperationStatus};
@@ -117,11 +119,12 @@ impl Judge<'_, '_> {
         }
         movers.sort_by_key(|&at| self.preference(intent, at));
         self.choose(intent, movers, &mut group);
-        let (mine, others): (Vec<usize>, Vec<usize>) = returns.into_iter().partition(|&at| {
-            self.links.parent_operation[at].is_none_or(|parent| !group.extras.contains(&parent))
-        });
         // What came back of an extra is judged with it.
-        drop(others);
+        let extras: HashSet<usize> = group.extras.iter().copied().collect();
+        let mut mine = returns;
+        mine.retain(|&at| {
+            self.links.parent_operation[at].is_none_or(|parent| !extras.contains(&parent))
+        });
         group.foreign = self.foreign(intent, &mine);
         group.returns = mine;
         let moved: i128 = group
@@ -187,7 +190,9 @@ impl Judge<'_, '_> {
                     group.extras = movers
                         .iter()
                         .copied()
-                        .filter(|at| !captures.contains(at))
+                        .filter(|&at| {
+                            self.c.operations[at].row_data.kind != OperationKind::Capture
+                        })
                         .collect();
                     group.members = captures;
                     return;
@@ -264,11 +269,11 @@ impl Judge<'_, '_> {
                     && self.lets_go_of_all(at, intent)
             })
             .collect();
-        let is_voided = |at: usize| {
-            voids
-                .iter()
-                .any(|&void| self.links.parent_operation[void].is_none_or(|parent| parent == at))
-        };
+        let voided: HashSet<Option<usize>> = voids
+            .iter()
+            .map(|&void| self.links.parent_operation[void])
+            .collect();
+        let is_voided = |at: usize| voided.contains(&None) || voided.contains(&Some(at));
         let zero = latest(&|at| self.c.operations[at].is_zero_success());
         let waiting = latest(&|at| {
             kind(at) != OperationKind::Void

@@ -1,6 +1,6 @@
 //! Rows that stand alone: set aside, unreadable, changed, contested, or without a counterpart.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::pair::Claim;
 use super::{Judge, RepairDraft};
@@ -183,28 +183,29 @@ impl Judge<'_, '_> {
 
     /// Operations that are only proposed.
     pub(super) fn contests(&mut self) {
+        // Contests share their candidates: what is true of a list is asked once.
+        let mut lists: HashMap<*const usize, (bool, Vec<usize>)> = HashMap::new();
         for contest in &self.links.contests {
             let at = contest.operation;
             if self.is_done[at] || !self.c.operations[at].moved {
                 continue;
             }
-            let taken = contest
-                .intents
-                .iter()
-                .all(|&intent| !self.claims[intent].is_empty());
-            if taken && self.is_given_back(at) {
+            let (taken, waiting) = lists.entry(contest.intents.as_ptr()).or_insert_with(|| {
+                let claimed = |&intent: &usize| !self.claims[intent].is_empty();
+                let in_scope = |&intent: &usize| self.c.intents[intent].in_scope;
+                let intents = contest.intents.iter().copied();
+                let waiting = intents.clone().filter(|row| !claimed(row) && in_scope(row));
+                (intents.clone().all(|row| claimed(&row)), waiting.collect())
+            });
+            if *taken && self.is_given_back(at) {
                 self.returned_in_full(at);
                 continue;
             }
             if !self.dispose(&[at], &[], Disposition::Unmatched) {
                 continue;
             }
-            let waiting: Vec<usize> = contest
-                .intents
-                .iter()
-                .copied()
-                .filter(|&intent| self.claims[intent].is_empty() && self.c.intents[intent].in_scope)
-                .collect();
+            // The first contest speaks for all that wait.
+            let waiting = std::mem::take(waiting);
             self.dispose(&[], &waiting, Disposition::Unmatched);
             let mut names: Vec<&str> = contest
                 .intents
@@ -236,7 +237,7 @@ impl Judge<'_, '_> {
                     )
                 }
             };
-            let intent = if let [only] = contest.intents.as_slice() {
+            let intent = if let [only] = &*contest.intents {
                 Some(*only)
             } else {
                 None
@@ -421,26 +422,28 @@ impl Judge<'_, '_> {
             OperationKind::Adjustment => true,
             _ => false,
         };
-        let mut found: Vec<usize> = self
-            .children_of(at)
-            .iter()
-            .copied()
-            .filter(|&child| {
+        let mut found: Vec<usize> = Vec::new();
+        let mut next = vec![at];
+        let mut met: HashSet<usize> = HashSet::from([at]);
+        while let Some(parent) = next.pop() {
+            for &child in self.children_of(parent) {
                 let row = &self.c.operations[child];
+                let names = gives_back(row.row_data.kind) || (parent != at && row.is_return());
                 let is_back = own.family() == Some(Family::Dispute)
+                    || parent != at
                     || row.row_data.amount_minor.signum() == -own.row_data.amount_minor.signum();
-                (gives_back(row.row_data.kind) || own.is_return() && row.is_return())
+                if names
                     && is_back
                     && row.is_usable()
                     && self.links.of[child].is_none()
                     && !self.is_done[child]
-            })
-            .collect();
-        let deeper: Vec<usize> = found
-            .iter()
-            .flat_map(|&child| self.returns_of(child))
-            .collect();
-        found.extend(deeper);
+                    && met.insert(child)
+                {
+                    found.push(child);
+                    next.push(child);
+                }
+            }
+        }
         found
     }
 

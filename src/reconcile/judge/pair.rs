@@ -1,6 +1,6 @@
 //! Intents with the operations that claim them, by the decision table.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::group::{Group, Money};
 use super::{Judge, RepairDraft};
@@ -42,6 +42,16 @@ impl Judge<'_, '_> {
                 && group.agreement.is_full()
                 && !group.members.is_empty();
             self.has_money[at] = group.members.first().copied().filter(|_| is_satisfied);
+            if is_satisfied && local.keys.parent != 0 {
+                let attempts = self
+                    .satisfied
+                    .entry((local.row_data.kind, local.keys.parent))
+                    .or_default();
+                attempts.extend(local.row_data.attempt);
+            }
+            for &member in &group.members {
+                self.member_of[member] = Some(at);
+            }
             self.members[at].clone_from(&group.members);
             self.groups.push(Some(group));
             let reference = if local.row_data.kind == IntentKind::Charge {
@@ -528,15 +538,14 @@ impl Judge<'_, '_> {
     /// Whether another row of the same logical payment is satisfied.
     fn another_stands(&self, at: usize) -> bool {
         let local = &self.c.intents[at];
+        let attempts = self.satisfied.get(&(local.row_data.kind, local.keys.parent));
         self.is_outdone[at].is_some()
-            || (local.keys.parent != 0
-                && self.c.intents.iter().enumerate().any(|(other, row)| {
-                    other != at
-                        && row.row_data.kind == local.row_data.kind
-                        && row.keys.parent == local.keys.parent
-                        && is_other(row.row_data.attempt, local.row_data.attempt)
-                        && self.has_money[other].is_some()
-                }))
+            || attempts.is_some_and(|attempts| {
+                attempts
+                    .iter()
+                    .take(2)
+                    .any(|&attempt| is_other(Some(attempt), local.row_data.attempt))
+            })
     }
 
     fn after_grace(&mut self, at: usize, group: &Group, class: BreakClass) {
@@ -814,6 +823,7 @@ impl Judge<'_, '_> {
     fn without_local_row(&self, operation: usize) -> Vec<usize> {
         let mut found: Vec<usize> = Vec::new();
         let mut next = vec![operation];
+        let mut met: HashSet<usize> = HashSet::from([operation]);
         while let Some(parent) = next.pop() {
             for &at in self.children_of(parent) {
                 let row = &self.c.operations[at];
@@ -821,12 +831,7 @@ impl Judge<'_, '_> {
                     && row.moved
                     && (row.is_return() || row.family() == Some(Family::Refund));
                 let is_own = row.is_own(Family::Refund) && self.links.of[at].is_some();
-                if is_child
-                    && !is_own
-                    && !self.is_done[at]
-                    && at != operation
-                    && !found.contains(&at)
-                {
+                if is_child && !is_own && !self.is_done[at] && met.insert(at) {
                     found.push(at);
                     next.push(at);
                 }
@@ -848,15 +853,21 @@ impl Judge<'_, '_> {
 
     /// Rows of a payment that carry no money.
     fn attached(&mut self, group: &Group) {
+        let members = || group.members.iter().map(|&row| &self.c.operations[row].keys);
+        let objects: HashSet<u32> = members().map(|keys| keys.object).collect();
+        let parents: HashSet<u32> = members().map(|keys| keys.parent).collect();
+        let rows: HashSet<usize> = group.members.iter().copied().collect();
+        let above: HashSet<usize> = rows
+            .iter()
+            .filter_map(|&row| self.links.parent_operation[row])
+            .collect();
         for &at in &group.attached {
             let operation = &self.c.operations[at];
-            let is_same_payment = group.members.iter().any(|&member| {
-                let (own, other) = (operation.keys, self.c.operations[member].keys);
-                (own.object != 0 && own.object == other.object)
-                    || (own.parent != 0 && own.parent == other.parent)
-                    || self.links.parent_operation[at] == Some(member)
-                    || self.links.parent_operation[member] == Some(at)
-            });
+            let keys = operation.keys;
+            let is_same_payment = (keys.object != 0 && objects.contains(&keys.object))
+                || (keys.parent != 0 && parents.contains(&keys.parent))
+                || above.contains(&at)
+                || self.links.parent_operation[at].is_some_and(|parent| rows.contains(&parent));
             let is_waiting = operation.row_data.status == OperationStatus::Pending;
             if operation.is_failed() || operation.is_expired() {
                 self.dispose(
