@@ -1,5 +1,6 @@
 //! Everything that is tested from outside, in one binary.
 
+mod hostile;
 mod report;
 mod settings;
 mod store;
