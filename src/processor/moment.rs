@@ -186,7 +186,9 @@ impl TimeRule {
             .formats
             .iter()
             .map(|format| match format {
-                TimeFormat::Rfc3339 => "\"rfc3339\" (with an offset)".to_owned(),
+                TimeFormat::Rfc3339 => {
+                    "\"rfc3339\" (with an offset: 2026-03-09T09:00:00Z)".to_owned()
+                }
                 TimeFormat::Pattern { text, .. } => format!("\"{text}\""),
             })
             .collect();

@@ -36,9 +36,12 @@ impl Place<'_> {
     /// Exit 2, about one value: `finding` continues the sentence that begins with the value.
     pub fn cell(self, column: &str, value: &str, finding: &str) -> Failure {
         let Place { file, line } = self;
+        let value = match value {
+            "" => "the cell".to_owned(),
+            _ => shown(value),
+        };
         Failure::rejected(format!(
-            "{file}:{line}: column \"{column}\", line {line}: {} {finding}",
-            shown(value)
+            "{file}:{line}: column \"{column}\", line {line}: {value} {finding}"
         ))
     }
 
@@ -255,6 +258,11 @@ impl<'t> Records<'t> {
         }
     }
 
+    /// Whether a line end follows the current record; the last one of a file that is cut off has none.
+    pub fn has_line_end(&self) -> bool {
+        self.next.at > self.end
+    }
+
     /// Where the next record begins.
     pub fn mark(&self) -> Mark {
         self.next
@@ -376,7 +384,7 @@ impl<'t> Records<'t> {
             place
                 .row("has text behind a closing quote")
                 .why("a quoted field ends with its quote; a quote inside it is written twice")
-                .remedy("export the file again, or set quote = \"\" in the profile where quotes mean nothing")
+                .remedy("export the file again; a format in which quotes mean nothing says so in its profile (quote = \"\")")
         }
     }
 }
@@ -480,6 +488,65 @@ mod tests {
             let failure = read(text).expect_err("rejected");
             assert!(failure.what.contains(want), "{}", failure.what);
         }
+    }
+
+    #[test]
+    fn a_file_without_line_ends_is_refused_before_it_is_read_whole() {
+        for (begin, piece, want) in [
+            ("", ",", "more than 512 fields"),
+            // Where the window cuts a character, the row is too long before its cells are known.
+            ("", "é", "longer than"),
+            ("x", "é", "longer than"),
+            ("", "x", "a field longer than 64 KiB"),
+            ("\"", "x\n", "line 2 opens a quote"),
+            ("\"", "x\",\"", "more than 512 fields"),
+            (
+                "",
+                "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx,\"\"\"\",",
+                "more than 512 fields",
+            ),
+        ] {
+            let text = format!(
+                "a\n{begin}{}",
+                piece.repeat(4 * RECORD_BYTES_MAX / piece.len())
+            );
+            let mut records = Records::new("a.csv", &text, b',', Some(b'"'));
+            assert!(records.advance().expect("a record"));
+            let failure = records.advance().expect_err("rejected");
+            assert!(failure.what.contains(want), "{}", failure.what);
+            assert!(records.reader_at() < 2 * RECORD_BYTES_MAX);
+        }
+    }
+
+    #[test]
+    fn blank_lines_are_never_too_many() {
+        let text = format!("a{}b", "\r\n".repeat(RECORD_BYTES_MAX));
+        let all = read(&text).expect("records");
+        assert_eq!(all.len(), RECORD_BYTES_MAX + 1);
+        assert_eq!(all.last(), Some(&(1_048_577, vec!["b".to_owned()])),);
+    }
+
+    #[test]
+    fn a_mark_leads_back_to_the_same_record() {
+        let text = "\u{feff}p \"x\r\"\r\na,\"b\n\"\n\nc";
+        let mut records = Records::new("a.csv", text, b',', Some(b'"'));
+        assert!(records.skip_line());
+        let mark = records.mark();
+        for _ in 0..2 {
+            assert!(records.advance().is_err(), "the rest of a quoted cell");
+            records.go_to(mark);
+        }
+        assert!(records.skip_line());
+        for _ in 0..2 {
+            let mark = records.mark();
+            for _ in 0..2 {
+                records.go_to(mark);
+                assert!(records.advance().expect("records"));
+            }
+        }
+        assert_eq!((records.raw(), records.place().line), ("", 5));
+        assert!(records.advance().expect("a record") && !records.has_line_end());
+        assert_eq!((records.row().get(0), records.row().get(1)), ("c", ""));
     }
 
     #[test]

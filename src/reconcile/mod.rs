@@ -48,6 +48,7 @@ use crate::model::operation::{OperationStatus, Operations};
 use crate::model::repair::Repair;
 use crate::model::run::{Basis, Tally, Total};
 use crate::model::verdict::{Disposition, Match, Pending, Rule};
+use crate::time::Instant;
 use component::{Component, Scope};
 use keys::{Components, Keys};
 use rules::{Frame, Rules};
@@ -229,6 +230,10 @@ fn reconcile_with(
     outcome
 }
 
+/// 2000-01-01T00:00:00Z. A row that could not be used and lies before it has no time that can be believed, and so belongs
+/// to the run that reads it.
+const PLAUSIBLE_FROM: Instant = Instant(946_684_800_000_000);
+
 /// Which rows ask for a verdict of their own: those in the window, those that are open or that a break is open about,
 /// and — where the watermark leads — those that appeared or changed since, however old they are.
 fn scope(
@@ -247,7 +252,10 @@ fn scope(
             let appeared = window.basis == Basis::Watermark
                 && match seen {
                     Seen::New => {
-                        (frame.low <= at && at < window.to) || component::is_far_ahead(at, frame)
+                        let is_timeless = at < PLAUSIBLE_FROM && !snapshot.operations.invalid[row].is_empty();
+                        (frame.low <= at && at < window.to)
+                            || component::is_far_ahead(at, frame)
+                            || is_timeless
                     }
                     Seen::Moved | Seen::Changed => true,
                     Seen::Known | Seen::Stored | Seen::Repeat => false,

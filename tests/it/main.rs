@@ -4,6 +4,7 @@ mod breaks;
 mod cli;
 mod core;
 mod golden;
+mod hostile;
 mod recovery;
 mod report;
 mod scene;
