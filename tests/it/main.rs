@@ -9,4 +9,6 @@ mod report;
 mod scene;
 mod settings;
 mod store;
+
+mod tidy;
 mod world;
