@@ -23,21 +23,31 @@ struct Case {
     steps: &'static [Step],
 }
 
-const CASES: &[Case] = &[Case {
-    folder: "sample-data/canonical/night",
-    steps: &[
-        Step {
+const CASES: &[Case] = &[
+    Case {
+        folder: "sample-data/canonical/night",
+        steps: &[
+            Step {
+                config: "paysweep.toml",
+                as_of: "2026-03-10T06:00:00Z",
+                expected: "expected",
+            },
+            Step {
+                config: "next.toml",
+                as_of: "2026-03-11T06:00:00Z",
+                expected: "expected-next",
+            },
+        ],
+    },
+    Case {
+        folder: "sample-data/lumipay/day",
+        steps: &[Step {
             config: "paysweep.toml",
             as_of: "2026-03-10T06:00:00Z",
             expected: "expected",
-        },
-        Step {
-            config: "next.toml",
-            as_of: "2026-03-11T06:00:00Z",
-            expected: "expected-next",
-        },
-    ],
-}];
+        }],
+    },
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -10,4 +10,5 @@ mod report;
 mod scene;
 mod settings;
 mod store;
+mod tidy;
 mod world;
