@@ -27,7 +27,7 @@ use super::{World, deliver, frame, prepare};
 const STATE: &str = "nothing was written; diff never writes";
 
 /// `paysweep diff`.
-pub async fn execute(
+pub fn execute(
     arguments: &DiffArgs,
     common: &CommonArgs,
     world: &mut World<'_>,
@@ -217,7 +217,7 @@ fn compare(
         covered: covered.map(|at| at.min(window.to).min(as_of)),
         others_covered: others
             .iter()
-            .fold(Some(Instant::MAX), |all, other| Some(all?.min((*other)?))),
+            .try_fold(Instant::MAX, |all, other| Some(all.min((*other)?))),
         judges_unowned: is_last,
         is_feed_unchanged: false,
     };

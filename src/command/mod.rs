@@ -78,7 +78,7 @@ pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> 
     let common = &cli.common;
     match &cli.command {
         Command::Run(arguments) => run::execute(arguments, common, world).await,
-        Command::Diff(arguments) => diff::execute(arguments, common, world).await,
+        Command::Diff(arguments) => diff::execute(arguments, common, world),
         Command::Breaks(command) => breaks::execute(command, common, world).await,
         Command::Repairs(command) => repairs::execute(command, common, world).await,
         Command::Runs(command) => runs::execute(command, common, world).await,

@@ -219,7 +219,7 @@ fn every_break_that_files_can_show_is_in_the_sample() {
     for class in BreakClass::ALL {
         assert_eq!(
             seen.contains(class.as_str()),
-            !not_from_files.contains(&class),
+            !not_from_files.contains(class),
             "{class}"
         );
     }

@@ -1,4 +1,8 @@
 //! Everything that is tested from outside, in one binary.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests wait, measure, and are switched by the environment"
+)]
 
 mod breaks;
 mod cli;
