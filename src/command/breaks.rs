@@ -87,7 +87,7 @@ pub async fn execute(
             }
             let mut store = super::store(&settings).await?;
             let by = super::person(world);
-            for id in ids {
+            for id in &named(&mut store, ids, now).await? {
                 let item = store
                     .acknowledge(
                         id,
@@ -112,7 +112,7 @@ pub async fn execute(
         } => {
             let mut store = super::store(&settings).await?;
             let by = super::person(world);
-            for id in ids {
+            for id in &named(&mut store, ids, now).await? {
                 let item = store
                     .close(
                         id,
@@ -132,6 +132,34 @@ pub async fn execute(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// The whole ids of breaks that were typed, each once. One that cannot be decided about stops all of them, so that
+/// nothing is done by halves.
+async fn named<S: Store>(
+    store: &mut S,
+    typed: &[String],
+    now: Instant,
+) -> Result<Vec<String>, Failure> {
+    let state = "nothing was written";
+    let mut ids = Vec::new();
+    for id in typed {
+        let found = store
+            .break_detail(id, now)
+            .await
+            .map_err(|failure| failure.state(state))?;
+        let item = found.item;
+        if !matches!(item.state, BreakState::Open | BreakState::Acknowledged) {
+            return Err(
+                Failure::rejected(format!("break {} is {} already", item.id, item.state))
+                    .state(state),
+            );
+        }
+        if !ids.contains(&item.id) {
+            ids.push(item.id);
+        }
+    }
+    Ok(ids)
 }
 
 fn list(found: &[Break], now: Instant, limit: usize) -> String {

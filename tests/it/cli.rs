@@ -559,6 +559,78 @@ fn a_closed_break_is_gone_and_opens_again_with_other_evidence() {
 }
 
 #[test]
+fn a_decision_about_several_breaks_is_made_for_all_of_them_or_for_none() {
+    let scene = Scene::mismatch();
+    assert_eq!(scene.now("run").code, 1);
+    let id = open_break(&scene, "amount_mismatch");
+    let before = memory(&scene);
+    for line in [
+        format!("breaks ack {id} ffff --until 2026-03-20 --reason x"),
+        format!("breaks close {id} ffff --as accepted --reason x"),
+    ] {
+        let told = scene.now(&line);
+        assert_tells(&told, 2, &["ffff", "state: nothing was written"]);
+        assert_eq!(memory(&scene), before, "{line}");
+    }
+    let close = format!("breaks close {id} {} --as accepted --reason x", &id[..12]);
+    let told = scene.now(&close);
+    assert_eq!(
+        (told.code, told.stdout.lines().count()),
+        (0, 1),
+        "{}",
+        told.stderr
+    );
+    assert_tells(&scene.now(&close), 2, &["closed already", "state:"]);
+}
+
+#[test]
+fn one_source_that_fails_does_not_silence_the_other_and_decides_the_exit_code() {
+    let scene = Scene::mismatch().with(
+        "[source.other]\nkind = \"csv\"\nprofile = \"canonical\"\nfiles = [\"other.csv\"]\nstart = \"2026-03-09T00:00:00Z\"",
+    );
+    for line in ["run -n -f json", "run -f json"] {
+        let told = scene.now(line);
+        let report = told.json();
+        assert_eq!(
+            (told.code, &report["outcome"]["name"]),
+            (2, &Value::from("rejected"))
+        );
+        assert!(
+            told.stderr.contains("other.csv") && told.stderr.contains("state:"),
+            "{}",
+            told.stderr
+        );
+        assert_eq!(report["breaks"][0]["class"], "amount_mismatch");
+        assert_eq!(report["sources"].as_array().map(Vec::len), Some(2));
+    }
+    let marks = scene.now("watermark show -f json").json();
+    assert_eq!(marks["watermarks"][0]["watermark"], Value::Null, "other");
+    assert_eq!(
+        marks["watermarks"][1]["watermark"], "2026-03-10T06:00:00Z",
+        "shop"
+    );
+}
+
+#[test]
+fn text_of_a_file_cannot_reach_the_terminal_as_commands() {
+    let scene = Scene::new(
+        "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,\"\u{1b}[2J\u{202e}evil\"\n",
+        "\"A\u{1b}[31m\",charge,900,EUR,succeeded,2026-03-09T10:00:00Z,\n",
+    );
+    for line in [
+        "run --include matches,pending,ignored",
+        "breaks list",
+        "diff",
+        "report latest",
+    ] {
+        let told = scene.now(line);
+        for text in [&told.stdout, &told.stderr] {
+            assert!(!text.contains(['\u{1b}', '\u{202e}']), "{line}: {text:?}");
+        }
+    }
+}
+
+#[test]
 fn a_stretch_that_is_skipped_stays_a_break_until_a_person_closes_it() {
     let scene = Scene::in_order();
     assert_eq!(scene.now("run").code, 0);
