@@ -39,9 +39,9 @@ fn operations(rows: usize) -> String {
             3 => format!("\"a \"\"{at}\"\",\r\nb\""),
             _ => format!("ORD-{at:05}"),
         };
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "ch_{at},charge,succeeded,1000,30,970,EUR,2026-03-09T09:00:00Z,{reference}\n"
+            "ch_{at},charge,succeeded,1000,30,970,EUR,2026-03-09T09:00:00Z,{reference}"
         );
     }
     text
@@ -172,9 +172,9 @@ fn a_damaged_file_never_loses_or_gains_a_row_unnoticed() {
 fn a_damaged_file_of_intents_never_loses_or_gains_a_row_unnoticed() {
     let mut text = INTENTS_HEAD.to_owned();
     for at in 0..7 {
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "ORD-{at},charge,1000,EUR,succeeded,2026-03-09T09:00:00Z,\"r {at}\"\n"
+            "ORD-{at},charge,1000,EUR,succeeded,2026-03-09T09:00:00Z,\"r {at}\""
         );
     }
     let mut dice = Dice(20_260_310);
