@@ -2,7 +2,9 @@
 
 mod money;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 
 use super::encoding::{self, Encoding};
 use super::header::RowWidth;

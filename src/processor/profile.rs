@@ -3,7 +3,9 @@
 //! Every column that a profile names stands once in `Profile::columns`; rules hold its index. A file binds the indices
 //! to positions once, in its header.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 
 use super::amount::AmountFormat;
 use super::encoding::Encoding;

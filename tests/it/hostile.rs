@@ -1,5 +1,7 @@
 //! Files that are cut off, damaged or malicious: what is read is whole, or it is refused.
 
+use std::fmt::Write as _;
+
 use paysweep::exit::Failure;
 use paysweep::intents::csv::{self as intents, IntentsRules};
 use paysweep::model::operation::Operations;
@@ -37,8 +39,10 @@ fn operations(rows: usize) -> String {
             3 => format!("\"a \"\"{at}\"\",\r\nb\""),
             _ => format!("ORD-{at:05}"),
         };
-        text +=
-            &format!("ch_{at},charge,succeeded,1000,30,970,EUR,2026-03-09T09:00:00Z,{reference}\n");
+        let _ = writeln!(
+            text,
+            "ch_{at},charge,succeeded,1000,30,970,EUR,2026-03-09T09:00:00Z,{reference}"
+        );
     }
     text
 }
@@ -168,7 +172,10 @@ fn a_damaged_file_never_loses_or_gains_a_row_unnoticed() {
 fn a_damaged_file_of_intents_never_loses_or_gains_a_row_unnoticed() {
     let mut text = INTENTS_HEAD.to_owned();
     for at in 0..7 {
-        text += &format!("ORD-{at},charge,1000,EUR,succeeded,2026-03-09T09:00:00Z,\"r {at}\"\n");
+        let _ = writeln!(
+            text,
+            "ORD-{at},charge,1000,EUR,succeeded,2026-03-09T09:00:00Z,\"r {at}\""
+        );
     }
     let mut dice = Dice(20_260_310);
     let mut accepted = 0;
