@@ -252,7 +252,8 @@ fn scope(
             let appeared = window.basis == Basis::Watermark
                 && match seen {
                     Seen::New => {
-                        let is_timeless = at < PLAUSIBLE_FROM && !snapshot.operations.invalid[row].is_empty();
+                        let is_timeless =
+                            at < PLAUSIBLE_FROM && !snapshot.operations.invalid[row].is_empty();
                         (frame.low <= at && at < window.to)
                             || component::is_far_ahead(at, frame)
                             || is_timeless

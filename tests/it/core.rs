@@ -348,30 +348,168 @@ fn a_crowd_under_one_key_is_judged_in_no_more_than_its_share_of_time() {
     };
     let charge = "A charge 1000 succeeded 02-20T10:00 proc=ch_1\n";
     for (name, rows) in [
-        ("payments and rows under one parent", shared("charge succeeded 1000 ref=P", "charge 1000 pending parent=P")),
-        ("of other amounts", shared("charge succeeded 900 ref=P", "charge 1000 pending parent=P")),
-        ("attempts", shared("charge succeeded 1000 ref=P", "charge 1000 pending parent=P attempt=1")),
-        ("tolerated", format!("rules tolerance=EUR:100\n{}", shared("charge succeeded 900 ref=P", "charge 1000 pending parent=P"))),
-        ("failed attempts", shared("charge failed 1000 ref=P", "charge 1000 pending parent=P")),
-        ("holds", shared("authorization succeeded 1000 ref=P", "charge 1000 pending parent=P")),
-        ("one object", shared("charge succeeded 1000 obj=o", "charge 1000 succeeded proc=o")),
-        ("one key", shared("charge succeeded 1000 ref=k", "charge 1000 pending key=k")),
-        ("unreadable rows", shared("charge succeeded 1000 ref=k invalid=broken", "charge 1000 pending key=k")),
-        ("unreadable intents", shared("charge succeeded 1000 ref=k", "charge 1000 pending key=k invalid=broken")),
-        ("duplicates", format!("{}A charge 1000 pending\n", many(&|n| format!("x{n:06} charge succeeded 1000 ref=A")))),
-        ("refunds of one charge", format!("{charge}{}", many(&|n| format!("x{n:06} refund succeeded -10 parent=ch_1")))),
-        ("refunds with rows", format!("{charge}{}", shared("refund succeeded -10 parent=ch_1", "refund 10 pending parent=A"))),
-        ("refunds with references", format!("{charge}{}", many(&|n| format!("x{n:06} refund succeeded -10 ref=R{n} parent=ch_1\nR{n} refund 10 pending parent=A")))),
-        ("refunds under an unknown parent", shared("refund succeeded -10 ref=P", "refund 10 pending parent=P")),
-        ("refunds of many charges of one order", many(&|n| format!("x{n:06} charge succeeded 1000 ref=A{n}\nA{n} charge 1000 succeeded parent=P\nr{n:06} refund succeeded -10 ref=P"))),
-        ("disputes", format!("{charge}{}", many(&|n| format!("x{n:06} dispute succeeded -10 parent=ch_1")))),
-        ("captures", format!("au_1 authorization succeeded 1000 ref=A\nA charge 1000 pending\n{}", many(&|n| format!("x{n:06} capture succeeded 10 parent=au_1")))),
-        ("adjustments of one refund", format!("{charge}re_1 refund succeeded -400 parent=ch_1\nR refund 400 succeeded parent=A proc=re_1\n{}", many(&|n| format!("x{n:06} adjustment succeeded 1 parent=re_1")))),
-        ("adjustments of a refund without a row", format!("{charge}re_1 refund succeeded -400 parent=ch_1\n{}", many(&|n| format!("x{n:06} adjustment succeeded 1 parent=re_1")))),
-        ("a chain", format!("x000000 charge succeeded 1000 ref=A\nA charge 1000 pending\n{}", many(&|n| format!("x{:06} charge succeeded 1000 parent=x{n:06}", n + 1)))),
-        ("a chain of adjustments", many(&|n| format!("x{:06} adjustment succeeded 1000 parent=x{n:06}", n + 1))),
-        ("attempts that came back", many(&|n| format!("x{n:06} charge failed 1000 ref=A{n}\nA{n} charge 1000 succeeded parent=P attempt={n}"))),
-        ("cut references", format!("rules chars=10\n{}", many(&|n| format!("x{n:06} charge succeeded 1000 ref=ORDER-1234\nORDER-1234{n:06} charge 1000 pending")))),
+        (
+            "payments and rows under one parent",
+            shared(
+                "charge succeeded 1000 ref=P",
+                "charge 1000 pending parent=P",
+            ),
+        ),
+        (
+            "of other amounts",
+            shared("charge succeeded 900 ref=P", "charge 1000 pending parent=P"),
+        ),
+        (
+            "attempts",
+            shared(
+                "charge succeeded 1000 ref=P",
+                "charge 1000 pending parent=P attempt=1",
+            ),
+        ),
+        (
+            "tolerated",
+            format!(
+                "rules tolerance=EUR:100\n{}",
+                shared("charge succeeded 900 ref=P", "charge 1000 pending parent=P")
+            ),
+        ),
+        (
+            "failed attempts",
+            shared("charge failed 1000 ref=P", "charge 1000 pending parent=P"),
+        ),
+        (
+            "holds",
+            shared(
+                "authorization succeeded 1000 ref=P",
+                "charge 1000 pending parent=P",
+            ),
+        ),
+        (
+            "one object",
+            shared(
+                "charge succeeded 1000 obj=o",
+                "charge 1000 succeeded proc=o",
+            ),
+        ),
+        (
+            "one key",
+            shared("charge succeeded 1000 ref=k", "charge 1000 pending key=k"),
+        ),
+        (
+            "unreadable rows",
+            shared(
+                "charge succeeded 1000 ref=k invalid=broken",
+                "charge 1000 pending key=k",
+            ),
+        ),
+        (
+            "unreadable intents",
+            shared(
+                "charge succeeded 1000 ref=k",
+                "charge 1000 pending key=k invalid=broken",
+            ),
+        ),
+        (
+            "duplicates",
+            format!(
+                "{}A charge 1000 pending\n",
+                many(&|n| format!("x{n:06} charge succeeded 1000 ref=A"))
+            ),
+        ),
+        (
+            "refunds of one charge",
+            format!(
+                "{charge}{}",
+                many(&|n| format!("x{n:06} refund succeeded -10 parent=ch_1"))
+            ),
+        ),
+        (
+            "refunds with rows",
+            format!(
+                "{charge}{}",
+                shared(
+                    "refund succeeded -10 parent=ch_1",
+                    "refund 10 pending parent=A"
+                )
+            ),
+        ),
+        (
+            "refunds with references",
+            format!(
+                "{charge}{}",
+                many(&|n| format!(
+                    "x{n:06} refund succeeded -10 ref=R{n} parent=ch_1\nR{n} refund 10 pending parent=A"
+                ))
+            ),
+        ),
+        (
+            "refunds under an unknown parent",
+            shared("refund succeeded -10 ref=P", "refund 10 pending parent=P"),
+        ),
+        (
+            "refunds of many charges of one order",
+            many(&|n| {
+                format!(
+                    "x{n:06} charge succeeded 1000 ref=A{n}\nA{n} charge 1000 succeeded parent=P\nr{n:06} refund succeeded -10 ref=P"
+                )
+            }),
+        ),
+        (
+            "disputes",
+            format!(
+                "{charge}{}",
+                many(&|n| format!("x{n:06} dispute succeeded -10 parent=ch_1"))
+            ),
+        ),
+        (
+            "captures",
+            format!(
+                "au_1 authorization succeeded 1000 ref=A\nA charge 1000 pending\n{}",
+                many(&|n| format!("x{n:06} capture succeeded 10 parent=au_1"))
+            ),
+        ),
+        (
+            "adjustments of one refund",
+            format!(
+                "{charge}re_1 refund succeeded -400 parent=ch_1\nR refund 400 succeeded parent=A proc=re_1\n{}",
+                many(&|n| format!("x{n:06} adjustment succeeded 1 parent=re_1"))
+            ),
+        ),
+        (
+            "adjustments of a refund without a row",
+            format!(
+                "{charge}re_1 refund succeeded -400 parent=ch_1\n{}",
+                many(&|n| format!("x{n:06} adjustment succeeded 1 parent=re_1"))
+            ),
+        ),
+        (
+            "a chain",
+            format!(
+                "x000000 charge succeeded 1000 ref=A\nA charge 1000 pending\n{}",
+                many(&|n| format!("x{:06} charge succeeded 1000 parent=x{n:06}", n + 1))
+            ),
+        ),
+        (
+            "a chain of adjustments",
+            many(&|n| format!("x{:06} adjustment succeeded 1000 parent=x{n:06}", n + 1)),
+        ),
+        (
+            "attempts that came back",
+            many(&|n| {
+                format!(
+                    "x{n:06} charge failed 1000 ref=A{n}\nA{n} charge 1000 succeeded parent=P attempt={n}"
+                )
+            }),
+        ),
+        (
+            "cut references",
+            format!(
+                "rules chars=10\n{}",
+                many(&|n| format!(
+                    "x{n:06} charge succeeded 1000 ref=ORDER-1234\nORDER-1234{n:06} charge 1000 pending"
+                ))
+            ),
+        ),
     ] {
         let mut world = World::of(&rows);
         let clock = std::time::Instant::now();
@@ -379,7 +517,10 @@ fn a_crowd_under_one_key_is_judged_in_no_more_than_its_share_of_time() {
         let first_ms = clock.elapsed().as_millis();
         assert_eq!(first.outcome.violations, Vec::<String>::new());
         if count > 1_500 {
-            println!("{first_ms:>6} ms  {name}: {} findings", first.outcome.findings.len());
+            println!(
+                "{first_ms:>6} ms  {name}: {} findings",
+                first.outcome.findings.len()
+            );
             continue;
         }
         world.settle(&first);

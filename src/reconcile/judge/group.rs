@@ -190,9 +190,7 @@ impl Judge<'_, '_> {
                     group.extras = movers
                         .iter()
                         .copied()
-                        .filter(|&at| {
-                            self.c.operations[at].row_data.kind != OperationKind::Capture
-                        })
+                        .filter(|&at| self.c.operations[at].row_data.kind != OperationKind::Capture)
                         .collect();
                     group.members = captures;
                     return;
