@@ -95,16 +95,16 @@ impl Buckets {
     ) -> Vec<(Currency, i64)> {
         let row = &component.operations[operation].row_data;
         let exact = row.amount_minor.saturating_abs();
-        let mut near: Vec<(Currency, i64)> = self
-            .by_money
-            .range(within(row.currency, exact, rules))
-            .filter(|(_, bucket)| {
-                bucket.intents.first().is_some_and(|&intent| {
-                    component.agreement(operation, intent, rules).is_full()
+        let mut near: Vec<(Currency, i64)> =
+            self.by_money
+                .range(within(row.currency, exact, rules))
+                .filter(|(_, bucket)| {
+                    bucket.intents.first().is_some_and(|&intent| {
+                        component.agreement(operation, intent, rules).is_full()
+                    })
                 })
-            })
-            .map(|(&money, _)| money)
-            .collect();
+                .map(|(&money, _)| money)
+                .collect();
         near.sort_by_key(|&(_, amount)| (amount.abs_diff(exact), amount));
         near
     }

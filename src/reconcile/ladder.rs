@@ -155,8 +155,7 @@ fn parent_operation(component: &Component<'_>, at: usize) -> Option<usize> {
                 // A row does not hang on its own object's other children, only on the payment itself; what gives back
                 // may have the very row as its object.
                 other.is_own(Family::Charge)
-                    || operation.is_return()
-                        && (n < by_id || !others_only)
+                    || operation.is_return() && (n < by_id || !others_only)
                     || (n < by_id && !others_only)
             })
             .filter(|&(_, other)| {
@@ -197,10 +196,7 @@ fn parent_operation(component: &Component<'_>, at: usize) -> Option<usize> {
 
 /// Every operation after the one that it names as its parent, so that who follows whom does not depend on the order of
 /// rows. Rows that name each other in a circle stand by time and id.
-fn parents_first(
-    component: &Component<'_>,
-    parents: &[Option<usize>],
-) -> (Vec<usize>, Vec<u32>) {
+fn parents_first(component: &Component<'_>, parents: &[Option<usize>]) -> (Vec<usize>, Vec<u32>) {
     const UNKNOWN: u32 = u32::MAX;
     const ON_THE_WAY: u32 = u32::MAX - 1;
     let mut depth: Vec<u32> = vec![UNKNOWN; parents.len()];
@@ -379,15 +375,10 @@ impl<'a> Ladder<'_, 'a> {
             let is_askable = |&operation: &usize| {
                 let row = &self.component.operations[operation];
                 let claims = |(intent, _): (usize, Rule)| members.contains(&intent);
-                row.is_own(family)
-                    && row.is_usable()
-                    && self.links.of[operation].is_none_or(claims)
+                row.is_own(family) && row.is_usable() && self.links.of[operation].is_none_or(claims)
             };
             // The operation of that id; rows that only have it as their object count where there is none.
-            let named = [
-                self.component.with_id(key),
-                self.component.with_object(key),
-            ];
+            let named = [self.component.with_id(key), self.component.with_object(key)];
             let has_id = named[0]
                 .iter()
                 .any(|&operation| self.component.operations[operation].is_own(family));
@@ -508,8 +499,8 @@ impl<'a> Ladder<'_, 'a> {
             let key = operation.keys.reference;
             let is_asked = self.depth[at].min(DEPTH_MAX) == depth;
             // What a refund or dispute shares with a payment is its parent, not its match.
-            let is_through_parent = rule == Rule::SharedReference
-                && matches!(family, Family::Refund | Family::Dispute);
+            let is_through_parent =
+                rule == Rule::SharedReference && matches!(family, Family::Refund | Family::Dispute);
             if key == 0
                 || operation.row_data.kind.is_return()
                 || !self.is_free(at)

@@ -10,9 +10,7 @@ use paysweep::model::breaks::{
     Break, BreakClass, BreakDisposition, BreakState, CloseAs, Policy, Severity,
 };
 use paysweep::model::intent::{Intent, IntentKind, IntentStatus, Intents};
-use paysweep::model::operation::{
-    IdKind, Operation, OperationKind, OperationStatus, Operations,
-};
+use paysweep::model::operation::{IdKind, Operation, OperationKind, OperationStatus, Operations};
 use paysweep::model::repair::{Repair, RepairAction, RepairState};
 use paysweep::model::run::{Basis, Window};
 use paysweep::model::stored::StoredOperations;
@@ -82,12 +80,13 @@ fn is_time(text: &str) -> bool {
     let time = text.split_once('T').map_or(text, |(_, time)| time);
     time.len() >= 5
         && time.as_bytes()[2] == b':'
-        && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
+        && time
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b':')
 }
 
 fn minor(text: &str) -> i64 {
-    text.parse()
-        .unwrap_or_else(|_| panic!("no amount: {text}"))
+    text.parse().unwrap_or_else(|_| panic!("no amount: {text}"))
 }
 
 /// Adds the operation of a line.
@@ -468,7 +467,10 @@ impl World {
 
     fn link(&mut self, key: (String, String), link: Linked) {
         if let Some(stored) = self.links.get(&key) {
-            assert_eq!(stored.intent, link.intent, "a stored link was dealt again: {key:?}");
+            assert_eq!(
+                stored.intent, link.intent,
+                "a stored link was dealt again: {key:?}"
+            );
             return;
         }
         let is_second = link.is_principal
@@ -476,7 +478,11 @@ impl World {
                 .links
                 .values()
                 .any(|other| other.is_principal && other.intent == link.intent);
-        assert!(!is_second, "a second principal for {}: {key:?}", link.intent);
+        assert!(
+            !is_second,
+            "a second principal for {}: {key:?}",
+            link.intent
+        );
         self.links.insert(key, link);
     }
 
@@ -485,7 +491,10 @@ impl World {
         let mut is_found = false;
         for row in self.intents.iter() {
             if row.intent_id == repair.intent_id {
-                assert_eq!(row.version, repair.planned_version, "planned against another version");
+                assert_eq!(
+                    row.version, repair.planned_version,
+                    "planned against another version"
+                );
                 is_found = true;
                 rows.push(&Intent {
                     status: repair.to.status,
@@ -762,7 +771,11 @@ impl Run {
                     );
                 }
                 Disposition::Ignored(_) | Disposition::Pending => {
-                    assert!(!is_subject(row), "{id} is {verdict:?} and in a break: {:#?}", self.text());
+                    assert!(
+                        !is_subject(row),
+                        "{id} is {verdict:?} and in a break: {:#?}",
+                        self.text()
+                    );
                 }
                 Disposition::OutOfScope => {}
             }
@@ -794,7 +807,10 @@ impl Run {
         for link in &outcome.links {
             assert!(linked.insert(link.operation), "two links of one operation");
             if link.is_principal {
-                assert!(principals.insert(link.intent), "two principals of one intent");
+                assert!(
+                    principals.insert(link.intent),
+                    "two principals of one intent"
+                );
             }
             if let Some(stored) = self.stored_links[link.operation] {
                 assert_eq!(stored.intent, link.intent, "a stored link was dealt again");
@@ -856,7 +872,11 @@ pub(crate) fn assert_repeatable(name: &str, world: &World) {
                 .map(|repair| repair.id.clone())
                 .collect()
         };
-        assert_eq!(ids(&other), ids(&first), "{name}: order {seed} changes repairs");
+        assert_eq!(
+            ids(&other),
+            ids(&first),
+            "{name}: order {seed} changes repairs"
+        );
         let evidence = |run: &Run| -> BTreeSet<(String, String, String)> {
             run.outcome
                 .findings
@@ -867,7 +887,11 @@ pub(crate) fn assert_repeatable(name: &str, world: &World) {
                 })
                 .collect()
         };
-        assert_eq!(evidence(&other), evidence(&first), "{name}: order {seed} changes evidence");
+        assert_eq!(
+            evidence(&other),
+            evidence(&first),
+            "{name}: order {seed} changes evidence"
+        );
     }
     let mut world = world.clone();
     world.settle(&first);

@@ -190,9 +190,7 @@ impl Judge<'_, '_> {
                     group.extras = movers
                         .iter()
                         .copied()
-                        .filter(|&at| {
-                            self.c.operations[at].row_data.kind != OperationKind::Capture
-                        })
+                        .filter(|&at| self.c.operations[at].row_data.kind != OperationKind::Capture)
                         .collect();
                     group.members = captures;
                     return;
@@ -376,10 +374,7 @@ impl Judge<'_, '_> {
                 },
                 Some((
                     _,
-                    Rule::Reference
-                    | Rule::SharedReference
-                    | Rule::ReferenceTruncated
-                    | Rule::Sum,
+                    Rule::Reference | Rule::SharedReference | Rule::ReferenceTruncated | Rule::Sum,
                 )) => return true,
             }
         }

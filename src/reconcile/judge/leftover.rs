@@ -18,7 +18,7 @@ use crate::reconcile::ladder::ContestReason;
 impl Judge<'_, '_> {
     /// Rows that profile, scope or mode set aside, and rows of either side that cannot be used.
     pub(super) fn set_aside(&mut self) {
-        let mut waiting: HashMap<Key, Vec<usize>> = HashMap::new();
+        let mut waiting: HashMap<Key, Option<usize>> = HashMap::new();
         let mut unreadable: Vec<usize> = Vec::new();
         for at in 0..self.c.operations.len() {
             let row = &self.c.operations[at];
@@ -49,38 +49,30 @@ impl Judge<'_, '_> {
     }
 
     /// Unclaimed intents that an unreadable row names wait for a readable version: nothing else is said of them.
-    /// `waiting` keeps them by key, so that many such rows ask only once.
-    fn invalid_operation(&mut self, at: usize, waiting: &mut HashMap<Key, Vec<usize>>) {
+    /// `waiting` keeps the first of them by key, so that many such rows ask only once.
+    fn invalid_operation(&mut self, at: usize, waiting: &mut HashMap<Key, Option<usize>>) {
         let row = &self.c.operations[at];
-        let mut named = &Vec::new();
+        let mut first = None;
+        let mut others = Vec::new();
         for key in [row.keys.reference, row.keys.id, row.keys.object] {
-            if named.is_empty() {
-                let find = || {
-                    let mut found: Vec<usize> = self
-                        .c
-                        .named(key)
-                        .filter(|&intent| {
-                            self.claims[intent].is_empty() && !self.is_intent_done[intent]
-                        })
-                        .collect();
-                    found.sort_by_key(|&intent| self.c.intents[intent].row_data.intent_id);
-                    found.dedup();
-                    found
-                };
-                waiting.entry(key).or_insert_with(find);
-                named = &waiting[&key];
+            if first.is_some() {
+                break;
             }
+            first = *waiting.entry(key).or_insert_with(|| {
+                let mut named = self.unclaimed_under(key).into_iter();
+                let first = named.next();
+                others.extend(named);
+                first
+            });
         }
         if !self.dispose(&[at], &[], Disposition::Unmatched) {
             return;
         }
-        self.dispose(&[], named, Disposition::Unmatched);
-        let first = named.first().copied();
+        self.dispose(&[], first.as_slice(), Disposition::Unmatched);
+        self.dispose(&[], &others, Disposition::Unmatched);
         let money = (row.row_data.currency != Currency::NONE).then(|| self.money(at));
         let mut why = format!("{}: {}", self.id(at), row.invalid);
-        if let [_, others @ ..] = named.as_slice()
-            && !others.is_empty()
-        {
+        if !others.is_empty() {
             let names: Vec<&str> = others
                 .iter()
                 .take(5)
@@ -94,6 +86,18 @@ impl Judge<'_, '_> {
             (money, None),
             why,
         );
+    }
+
+    /// Intents that a key names directly and that no operation claims, by their ids.
+    fn unclaimed_under(&self, key: Key) -> Vec<usize> {
+        let mut found: Vec<usize> = self
+            .c
+            .named(key)
+            .filter(|&intent| self.claims[intent].is_empty() && !self.is_intent_done[intent])
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// Usable operations that no intent claims, by each key that an intent may name them with; the last is the first to
@@ -128,7 +132,9 @@ impl Judge<'_, '_> {
         let keys = local.keys;
         let mut operation = None;
         for key in [keys.processor, keys.reference, keys.id, keys.idempotency] {
-            let Some(rows) = unclaimed.get_mut(&(key, family)).filter(|_| operation.is_none())
+            let Some(rows) = unclaimed
+                .get_mut(&(key, family))
+                .filter(|_| operation.is_none())
             else {
                 continue;
             };

@@ -538,7 +538,9 @@ impl Judge<'_, '_> {
     /// Whether another row of the same logical payment is satisfied.
     fn another_stands(&self, at: usize) -> bool {
         let local = &self.c.intents[at];
-        let attempts = self.satisfied.get(&(local.row_data.kind, local.keys.parent));
+        let attempts = self
+            .satisfied
+            .get(&(local.row_data.kind, local.keys.parent));
         self.is_outdone[at].is_some()
             || attempts.is_some_and(|attempts| {
                 attempts
@@ -853,7 +855,12 @@ impl Judge<'_, '_> {
 
     /// Rows of a payment that carry no money.
     fn attached(&mut self, group: &Group) {
-        let members = || group.members.iter().map(|&row| &self.c.operations[row].keys);
+        let members = || {
+            group
+                .members
+                .iter()
+                .map(|&row| &self.c.operations[row].keys)
+        };
         let objects: HashSet<u32> = members().map(|keys| keys.object).collect();
         let parents: HashSet<u32> = members().map(|keys| keys.parent).collect();
         let rows: HashSet<usize> = group.members.iter().copied().collect();
