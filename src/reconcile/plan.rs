@@ -202,15 +202,14 @@ fn keep_stored(snapshot: &Snapshot<'_>, outcome: &mut Outcome) {
         .flatten()
         .map(|link| link.intent)
         .collect();
-    outcome
-        .links
-        .retain_mut(|link| match snapshot.links[link.operation] {
-            Some(stored) => stored.intent == link.intent,
-            None => {
-                link.is_principal &= !linked.contains(&link.intent);
-                true
-            }
-        });
+    outcome.links.retain_mut(|link| {
+        if let Some(stored) = snapshot.links[link.operation] {
+            stored.intent == link.intent
+        } else {
+            link.is_principal &= !linked.contains(&link.intent);
+            true
+        }
+    });
 }
 
 /// Most severe first, then by class and ids.

@@ -1,6 +1,7 @@
 //! Properties of the core, over small random worlds in which few ids and few amounts collide often.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use paysweep::model::intent::IntentKind;
 use paysweep::model::operation::OperationKind;
@@ -121,10 +122,11 @@ fn lines() -> impl Strategy<Value = String> {
         |(operations, intents, frame)| {
             let mut lines = format!("{frame}\n");
             for (row, line) in operations.iter().enumerate() {
-                lines.push_str(&format!("x{row} {line}\n"));
+                writeln!(lines, "x{row} {line}").expect("a string takes everything");
             }
             for (row, line) in intents.iter().enumerate() {
-                lines.push_str(&format!("{} {line}\n", ["A", "B", "C", "D", "E"][row]));
+                writeln!(lines, "{} {line}", ["A", "B", "C", "D", "E"][row])
+                    .expect("a string takes everything");
             }
             lines
         },
@@ -339,7 +341,8 @@ fn crowd_rows() -> usize {
 fn a_crowd_under_one_key_is_judged_in_no_more_than_its_share_of_time() {
     let count = crowd_rows();
     let many = |line: &dyn Fn(usize) -> String| -> String {
-        (0..count).map(|n| format!("{}\n", line(n))).collect()
+        let lines: Vec<String> = (0..count).map(line).collect();
+        lines.join("\n") + "\n"
     };
     let shared = |operation: &str, intent: &str| {
         let operations = many(&|n| format!("x{n:06} {operation}"));

@@ -1,5 +1,7 @@
 //! Rows that stand alone: set aside, unreadable, changed, contested, or without a counterpart.
 
+use std::fmt::Write as _;
+
 use hashbrown::{HashMap, HashSet};
 
 use super::pair::Claim;
@@ -78,7 +80,8 @@ impl Judge<'_, '_> {
                 .take(5)
                 .map(|&other| self.intent_id(other))
                 .collect();
-            why.push_str(&format!("; {} wait for it as well", names.join(", ")));
+            write!(why, "; {} wait for it as well", names.join(", "))
+                .expect("a string takes everything");
         }
         self.raise(
             BreakClass::InvalidRecord,
@@ -293,7 +296,7 @@ impl Judge<'_, '_> {
                     (Some(money), None),
                     why,
                 );
-                draft.evidence = change.to_owned();
+                change.clone_into(&mut draft.evidence);
             }
         }
     }
@@ -352,20 +355,9 @@ impl Judge<'_, '_> {
                 }
             }
             OperationKind::Refund if row.moved => self.unknown_refund(at),
-            OperationKind::Refund => {
-                ignore(
-                    self,
-                    if is_over {
-                        IgnoreReason::FailedAttempt
-                    } else {
-                        IgnoreReason::NoMoney
-                    },
-                );
-            }
             OperationKind::Dispute if row.moved => self.unknown_dispute(at),
-            OperationKind::Dispute => ignore(self, IgnoreReason::NoMoney),
             OperationKind::Payout if row.moved => self.lone_payout(at),
-            OperationKind::Payout => {
+            OperationKind::Refund | OperationKind::Payout => {
                 ignore(
                     self,
                     if is_over {
@@ -385,13 +377,15 @@ impl Judge<'_, '_> {
                 }
             }
             OperationKind::PayoutFailure if row.moved => self.returned_payout(at, &[at]),
-            OperationKind::PayoutFailure => ignore(self, IgnoreReason::NoMoney),
+            OperationKind::Dispute | OperationKind::PayoutFailure => {
+                ignore(self, IgnoreReason::NoMoney);
+            }
             OperationKind::Fee => ignore(self, IgnoreReason::AccountLevelFee),
             OperationKind::Transfer | OperationKind::Adjustment => {
-                ignore(self, IgnoreReason::AccountLevel)
+                ignore(self, IgnoreReason::AccountLevel);
             }
             OperationKind::ReserveHold | OperationKind::ReserveRelease => {
-                ignore(self, IgnoreReason::Hold)
+                ignore(self, IgnoreReason::Hold);
             }
             OperationKind::Conversion => ignore(self, IgnoreReason::Conversion),
         }
@@ -510,17 +504,22 @@ impl Judge<'_, '_> {
         let row = &self.c.operations[at].row_data;
         let mut why = self.says(at);
         match (parent, row.reference.trim()) {
-            (Some(parent), _) => why.push_str(&format!(
+            (Some(parent), _) => write!(
+                why,
                 " under {}, and no local row asks for it",
                 self.intent_id(parent)
-            )),
+            )
+            .expect("a string takes everything"),
             (None, "") if row.parent_id.is_empty() => {
-                why.push_str(", without a reference, and no local row names it")
+                why.push_str(", without a reference, and no local row names it");
             }
-            (None, "") => why.push_str(&format!(" of {}, which no local row names", row.parent_id)),
-            (None, reference) => why.push_str(&format!(
+            (None, "") => write!(why, " of {}, which no local row names", row.parent_id)
+                .expect("a string takes everything"),
+            (None, reference) => write!(
+                why,
                 " under the reference \"{reference}\", which no local row has"
-            )),
+            )
+            .expect("a string takes everything"),
         }
         let back = self.links.given_back[at];
         let money = self.money(at);
