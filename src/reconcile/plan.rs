@@ -202,15 +202,14 @@ fn keep_stored(snapshot: &Snapshot<'_>, outcome: &mut Outcome) {
         .flatten()
         .map(|link| link.intent)
         .collect();
-    outcome
-        .links
-        .retain_mut(|link| match snapshot.links[link.operation] {
-            Some(stored) => stored.intent == link.intent,
-            None => {
-                link.is_principal &= !linked.contains(&link.intent);
-                true
-            }
-        });
+    outcome.links.retain_mut(|link| {
+        if let Some(stored) = snapshot.links[link.operation] {
+            stored.intent == link.intent
+        } else {
+            link.is_principal &= !linked.contains(&link.intent);
+            true
+        }
+    });
 }
 
 /// Most severe first, then by class and ids.
@@ -478,7 +477,7 @@ fn carry_over(
             intents.insert(keys.id, row);
         }
     }
-    let mut sticky: (HashSet<usize>, HashSet<usize>) = (HashSet::new(), HashSet::new());
+    let mut carried: (HashSet<usize>, HashSet<usize>) = (HashSet::new(), HashSet::new());
     for item in snapshot.open {
         if item.state == BreakState::Closed || raised.contains(&item.id) {
             continue;
@@ -507,10 +506,8 @@ fn carry_over(
             outcome.resolved.push(item.id.clone());
             continue;
         }
-        if item.is_sticky {
-            sticky.0.extend(operation);
-            sticky.1.extend(intent.filter(|_| is_about_intent));
-        }
+        carried.0.extend(operation);
+        carried.1.extend(intent.filter(|_| is_about_intent));
         let state = match item.acknowledged_until {
             Some(until) if until > frame.as_of && item.state == BreakState::Acknowledged => {
                 BreakState::Acknowledged
@@ -528,7 +525,7 @@ fn carry_over(
             also: Vec::new(),
         });
     }
-    unmatch(snapshot, sticky, outcome);
+    unmatch(snapshot, carried, outcome);
 }
 
 /// Rows with an open break are unmatched, and so are their counterparts.

@@ -5,6 +5,7 @@
 //! `rules` or `frame` sets what the core is told.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use paysweep::model::breaks::{
     Break, BreakClass, BreakDisposition, BreakState, CloseAs, Policy, Severity,
@@ -188,7 +189,7 @@ fn line_of(row: &Operation<'_>) -> String {
     );
     let mut add = |name: &str, value: &str| {
         if !value.is_empty() {
-            line.push_str(&format!(" {name}={}", value.replace(' ', "·")));
+            write!(line, " {name}={}", value.replace(' ', "·")).expect("a string takes everything");
         }
     };
     add("ref", row.reference);
@@ -199,16 +200,16 @@ fn line_of(row: &Operation<'_>) -> String {
     add("invalid", row.invalid);
     add("ignore", row.ignore.map_or("", IgnoreReason::as_str));
     if let Some(net) = row.net_minor {
-        line.push_str(&format!(" net={net}"));
+        write!(line, " net={net}").expect("a string takes everything");
     }
     if let Some(fee) = row.fee_minor {
-        line.push_str(&format!(" fee={fee}"));
+        write!(line, " fee={fee}").expect("a string takes everything");
     }
     if row.settle_currency != row.currency {
-        line.push_str(&format!(" settle={}", row.settle_currency));
+        write!(line, " settle={}", row.settle_currency).expect("a string takes everything");
     }
     if let Some(total) = row.refund_total_minor {
-        line.push_str(&format!(" refunded={total}"));
+        write!(line, " refunded={total}").expect("a string takes everything");
     }
     if row.is_final {
         line.push_str(" final");
@@ -641,15 +642,15 @@ impl Run {
                 dash(&found.operation_id)
             );
             if let Some(money) = found.money {
-                line.push_str(&format!(" {}", show(money)));
+                write!(line, " {}", show(money)).expect("a string takes everything");
             }
             if let Some(delta) = found.delta {
-                line.push_str(&format!(" delta={}", delta.minor));
+                write!(line, " delta={}", delta.minor).expect("a string takes everything");
             }
             if found.disposition == BreakDisposition::Repaired {
                 line.push_str(" repaired");
             } else if found.state != BreakState::Open {
-                line.push_str(&format!(" {}", found.state));
+                write!(line, " {}", found.state).expect("a string takes everything");
             }
             lines.push(line);
         }
@@ -665,14 +666,16 @@ impl Run {
                     repair.to.money.map_or_else(String::new, show)
                 ),
             };
-            line.push_str(&format!(
+            write!(
+                line,
                 " {} {} {}",
                 repair.operation_id,
                 repair.to.status,
                 dash(&repair.to.processor_ref)
-            ));
+            )
+            .expect("a string takes everything");
             if repair.state != RepairState::Applied {
-                line.push_str(&format!(" {}", repair.state));
+                write!(line, " {}", repair.state).expect("a string takes everything");
             }
             lines.push(line);
         }

@@ -233,20 +233,25 @@ impl Judge<'_, '_> {
     /// The status of rows of which none moved money.
     fn read_status(&self, intent: usize, family: Family, group: &mut Group) {
         let local = &self.c.intents[intent];
-        // Another attempt than the one a succeeded row names says nothing about it; nor about a row that is over, where
-        // the named one is seen.
+        // Another attempt than the one a succeeded row names says nothing about it; nor does one that still waits about a
+        // row that is over, where the named one is seen.
         let (others, named): (Vec<usize>, Vec<usize>) = group
             .attached
             .iter()
             .partition(|&&at| self.is_another_attempt(intent, at));
         let status = local.row_data.status;
-        let is_named_only =
-            status == IntentStatus::Succeeded || (!status.is_open() && !named.is_empty());
-        let rows = if is_named_only {
-            named
-        } else {
-            [named, others].concat()
-        };
+        let has_named = !named.is_empty();
+        let mut rows = named;
+        rows.extend(others.into_iter().filter(|&at| {
+            let row = &self.c.operations[at];
+            let is_over =
+                row.is_failed() || row.is_expired() || row.row_data.kind == OperationKind::Void;
+            match status {
+                IntentStatus::Succeeded => false,
+                _ if status.is_open() || !has_named => true,
+                _ => is_over,
+            }
+        }));
         let latest = |wanted: &dyn Fn(usize) -> bool| {
             rows.iter()
                 .copied()

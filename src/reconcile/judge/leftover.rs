@@ -1,5 +1,7 @@
 //! Rows that stand alone: set aside, unreadable, changed, contested, or without a counterpart.
 
+use std::fmt::Write as _;
+
 use hashbrown::{HashMap, HashSet};
 
 use super::pair::Claim;
@@ -18,7 +20,7 @@ use crate::reconcile::ladder::ContestReason;
 impl Judge<'_, '_> {
     /// Rows that profile, scope or mode set aside, and rows of either side that cannot be used.
     pub(super) fn set_aside(&mut self) {
-        let mut waiting: HashMap<Key, Vec<usize>> = HashMap::new();
+        let mut waiting: HashMap<Key, Option<usize>> = HashMap::new();
         let mut unreadable: Vec<usize> = Vec::new();
         for at in 0..self.c.operations.len() {
             let row = &self.c.operations[at];
@@ -49,44 +51,37 @@ impl Judge<'_, '_> {
     }
 
     /// Unclaimed intents that an unreadable row names wait for a readable version: nothing else is said of them.
-    /// `waiting` keeps them by key, so that many such rows ask only once.
-    fn invalid_operation(&mut self, at: usize, waiting: &mut HashMap<Key, Vec<usize>>) {
+    /// `waiting` keeps the first of them by key, so that many such rows ask only once.
+    fn invalid_operation(&mut self, at: usize, waiting: &mut HashMap<Key, Option<usize>>) {
         let row = &self.c.operations[at];
-        let mut named = &Vec::new();
+        let mut first = None;
+        let mut others = Vec::new();
         for key in [row.keys.reference, row.keys.id, row.keys.object] {
-            if named.is_empty() {
-                let find = || {
-                    let mut found: Vec<usize> = self
-                        .c
-                        .named(key)
-                        .filter(|&intent| {
-                            self.claims[intent].is_empty() && !self.is_intent_done[intent]
-                        })
-                        .collect();
-                    found.sort_by_key(|&intent| self.c.intents[intent].row_data.intent_id);
-                    found.dedup();
-                    found
-                };
-                waiting.entry(key).or_insert_with(find);
-                named = &waiting[&key];
+            if first.is_some() {
+                break;
             }
+            first = *waiting.entry(key).or_insert_with(|| {
+                let mut named = self.unclaimed_under(key).into_iter();
+                let first = named.next();
+                others.extend(named);
+                first
+            });
         }
         if !self.dispose(&[at], &[], Disposition::Unmatched) {
             return;
         }
-        self.dispose(&[], named, Disposition::Unmatched);
-        let first = named.first().copied();
+        self.dispose(&[], first.as_slice(), Disposition::Unmatched);
+        self.dispose(&[], &others, Disposition::Unmatched);
         let money = (row.row_data.currency != Currency::NONE).then(|| self.money(at));
         let mut why = format!("{}: {}", self.id(at), row.invalid);
-        if let [_, others @ ..] = named.as_slice()
-            && !others.is_empty()
-        {
+        if !others.is_empty() {
             let names: Vec<&str> = others
                 .iter()
                 .take(5)
                 .map(|&other| self.intent_id(other))
                 .collect();
-            why.push_str(&format!("; {} wait for it as well", names.join(", ")));
+            write!(why, "; {} wait for it as well", names.join(", "))
+                .expect("a string takes everything");
         }
         self.raise(
             BreakClass::InvalidRecord,
@@ -94,6 +89,18 @@ impl Judge<'_, '_> {
             (money, None),
             why,
         );
+    }
+
+    /// Intents that a key names directly and that no operation claims, by their ids.
+    fn unclaimed_under(&self, key: Key) -> Vec<usize> {
+        let mut found: Vec<usize> = self
+            .c
+            .named(key)
+            .filter(|&intent| self.claims[intent].is_empty() && !self.is_intent_done[intent])
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// Usable operations that no intent claims, by each key that an intent may name them with; the last is the first to
@@ -289,7 +296,7 @@ impl Judge<'_, '_> {
                     (Some(money), None),
                     why,
                 );
-                draft.evidence = change.to_owned();
+                change.clone_into(&mut draft.evidence);
             }
         }
     }
@@ -348,20 +355,9 @@ impl Judge<'_, '_> {
                 }
             }
             OperationKind::Refund if row.moved => self.unknown_refund(at),
-            OperationKind::Refund => {
-                ignore(
-                    self,
-                    if is_over {
-                        IgnoreReason::FailedAttempt
-                    } else {
-                        IgnoreReason::NoMoney
-                    },
-                );
-            }
             OperationKind::Dispute if row.moved => self.unknown_dispute(at),
-            OperationKind::Dispute => ignore(self, IgnoreReason::NoMoney),
             OperationKind::Payout if row.moved => self.lone_payout(at),
-            OperationKind::Payout => {
+            OperationKind::Refund | OperationKind::Payout => {
                 ignore(
                     self,
                     if is_over {
@@ -381,13 +377,15 @@ impl Judge<'_, '_> {
                 }
             }
             OperationKind::PayoutFailure if row.moved => self.returned_payout(at, &[at]),
-            OperationKind::PayoutFailure => ignore(self, IgnoreReason::NoMoney),
+            OperationKind::Dispute | OperationKind::PayoutFailure => {
+                ignore(self, IgnoreReason::NoMoney);
+            }
             OperationKind::Fee => ignore(self, IgnoreReason::AccountLevelFee),
             OperationKind::Transfer | OperationKind::Adjustment => {
-                ignore(self, IgnoreReason::AccountLevel)
+                ignore(self, IgnoreReason::AccountLevel);
             }
             OperationKind::ReserveHold | OperationKind::ReserveRelease => {
-                ignore(self, IgnoreReason::Hold)
+                ignore(self, IgnoreReason::Hold);
             }
             OperationKind::Conversion => ignore(self, IgnoreReason::Conversion),
         }
@@ -506,17 +504,22 @@ impl Judge<'_, '_> {
         let row = &self.c.operations[at].row_data;
         let mut why = self.says(at);
         match (parent, row.reference.trim()) {
-            (Some(parent), _) => why.push_str(&format!(
+            (Some(parent), _) => write!(
+                why,
                 " under {}, and no local row asks for it",
                 self.intent_id(parent)
-            )),
+            )
+            .expect("a string takes everything"),
             (None, "") if row.parent_id.is_empty() => {
-                why.push_str(", without a reference, and no local row names it")
+                why.push_str(", without a reference, and no local row names it");
             }
-            (None, "") => why.push_str(&format!(" of {}, which no local row names", row.parent_id)),
-            (None, reference) => why.push_str(&format!(
+            (None, "") => write!(why, " of {}, which no local row names", row.parent_id)
+                .expect("a string takes everything"),
+            (None, reference) => write!(
+                why,
                 " under the reference \"{reference}\", which no local row has"
-            )),
+            )
+            .expect("a string takes everything"),
         }
         let back = self.links.given_back[at];
         let money = self.money(at);

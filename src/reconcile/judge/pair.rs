@@ -1,5 +1,7 @@
 //! Intents with the operations that claim them, by the decision table.
 
+use std::fmt::Write as _;
+
 use hashbrown::{HashMap, HashSet};
 
 use super::group::{Group, Money};
@@ -405,7 +407,7 @@ impl Judge<'_, '_> {
         }
         let written = self.c.intents[at].row_data.written_amount;
         if !written.is_empty() {
-            why.push_str(&format!(" (written there as {written})"));
+            write!(why, " (written there as {written})").expect("a string takes everything");
         }
         let repair = self.set_status(at, operation, status, false);
         let draft = self.raise(
@@ -636,7 +638,7 @@ impl Judge<'_, '_> {
             _ => format!("the processor moved {money}, {local} was asked for"),
         };
         if let Some(factor) = factor(money.minor, local.minor) {
-            why.push_str(&format!(": a factor of exactly {factor}"));
+            write!(why, ": a factor of exactly {factor}").expect("a string takes everything");
         }
         if let Some(first) = group
             .members
@@ -801,7 +803,7 @@ impl Judge<'_, '_> {
             ),
         };
         if !reason.is_empty() {
-            why.push_str(&format!("; {reason}"));
+            write!(why, "; {reason}").expect("a string takes everything");
         }
         let also = self.rows(&children);
         self.raise(
@@ -980,7 +982,8 @@ impl Judge<'_, '_> {
         let local = self.c.intents[at].row_data;
         let mut why = format!("{}, and {why}", self.local_says(at));
         if !local.processor_ref.is_empty() {
-            why.push_str(&format!(" (its processor_ref is {})", local.processor_ref));
+            write!(why, " (its processor_ref is {})", local.processor_ref)
+                .expect("a string takes everything");
         }
         self.raise(
             class,
