@@ -6,6 +6,9 @@ use std::fmt::Write as _;
 
 use crate::world::{World, check_all, expected};
 use paysweep::model::breaks::{BreakClass, CloseAs};
+use paysweep::model::repair::Repair;
+use paysweep::money::{Currency, Money};
+use paysweep::reconcile::guard;
 use paysweep::reconcile::lifecycle::{Cell, Local, Processor, cell, markdown};
 
 #[test]
@@ -1992,4 +1995,29 @@ fn a_sticky_break_stays_until_it_is_closed() {
     assert_eq!(world.run().text(), open);
     world.decide(BreakClass::StatusReversed, Some(CloseAs::FixedElsewhere));
     assert_eq!(world.run().text(), expected("match A ch_1 processor_ref"));
+}
+
+#[test]
+fn a_plan_beyond_a_guard_is_told_with_its_figures() {
+    let rows: String = (0..25)
+        .map(|n| format!("ch_{n} charge succeeded 1000 ref=A{n}\nA{n} charge 1000 pending"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let mut world = World::of(&rows);
+    let run = world.run();
+    let intents = run.outcome.intent_tally.read;
+    let eur = Currency::parse("EUR").expect("a code");
+    let money = |_: &Repair| Some(Money::new(1000, eur));
+    let told =
+        |world: &World, before| guard(&world.rules, &run.outcome.repairs, &money, intents, before);
+    assert_eq!(told(&world, 0), None);
+    assert_eq!(told(&world, 175), None);
+    assert!(told(&world, 176).is_some());
+    world.rules.guards.max_ratio_basis_points = Some(5_000);
+    assert!(told(&world, 0).is_some());
+    world.rules.guards.max_ratio_basis_points = Some(10_000);
+    world.rules.guards.max_amount.insert(eur, 25_000);
+    assert_eq!(told(&world, 0), None);
+    world.rules.guards.max_amount.insert(eur, 24_999);
+    assert!(told(&world, 0).is_some());
 }
