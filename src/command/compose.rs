@@ -47,16 +47,14 @@ impl Slice {
     pub fn new(
         source: &SourceSettings,
         frame: Frame,
-        stored: Option<Watermark>,
+        stored: Option<&Watermark>,
         advance: Option<Watermark>,
         feed: Feed,
         gathered: Gathered,
         outcome: Outcome,
         receipt: Receipt,
     ) -> Slice {
-        let before = stored
-            .as_ref()
-            .map_or(source.start, |watermark| watermark.hi);
+        let before = stored.map_or(source.start, |watermark| watermark.hi);
         Slice {
             name: source.name.clone(),
             has_memory: true,

@@ -424,7 +424,7 @@ async fn slice<S: Store>(
     Ok(Slice::new(
         prepared.source,
         frame,
-        stored,
+        stored.as_ref(),
         advance,
         feed,
         gathered,

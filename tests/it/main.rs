@@ -1,7 +1,8 @@
 //! Everything that is tested from outside, in one binary.
 #![allow(
     clippy::disallowed_methods,
-    reason = "tests wait, measure, and are switched by the environment"
+    clippy::print_stdout,
+    reason = "tests wait, measure, print figures, and are switched by the environment"
 )]
 
 mod breaks;
