@@ -222,7 +222,7 @@ fn compare(
         is_feed_unchanged: false,
     };
     let operations = std::mem::take(&mut side.feed.operations);
-    let recognised = recognise::recognise(operations, &StoredOperations::default());
+    let recognised = recognise::recognise(operations, &StoredOperations::default(), &intents);
     let gathered = Gathered::without_memory(recognised, intents, linked);
     let mut outcome = reconcile::reconcile(&gathered.snapshot(), &side.rules, &frame);
     if !outcome.violations.is_empty() {

@@ -106,6 +106,7 @@ pub(crate) fn link(
         ladder.same_payment();
     }
     ladder.named_twice();
+    ladder.taken_again();
     ladder.parents();
     ladder.contradictions();
     ladder.children();
@@ -382,11 +383,21 @@ impl<'a> Ladder<'_, 'a> {
             let has_id = named[0]
                 .iter()
                 .any(|&operation| self.component.operations[operation].is_own(family));
-            let operations: Vec<usize> = named[usize::from(!has_id)]
+            // What the processor takes again of one dispute has the same object.
+            let takes_again = family == Family::Dispute;
+            let is_anothers = |&operation: &usize| {
+                let reference = self.component.operations[operation].keys.reference;
+                let is_ours = intents
+                    .iter()
+                    .any(|&intent| self.component.intents[intent].keys.is_reference(reference));
+                !is_ours && self.names_its_own(operation)
+            };
+            let by_id = named[0].iter().filter(|_| has_id);
+            let by_object = named[1]
                 .iter()
-                .copied()
-                .filter(is_askable)
-                .collect();
+                .filter(|operation| (!has_id || takes_again) && !is_anothers(operation));
+            let operations: Vec<usize> =
+                by_id.chain(by_object).copied().filter(is_askable).collect();
             if operations.is_empty() {
                 continue;
             }
@@ -425,12 +436,17 @@ impl<'a> Ladder<'_, 'a> {
                 .copied()
                 .filter(|&operation| self.component.operations[operation].moved)
                 .collect();
-            let operations_of_one = if movers.is_empty() {
-                operations
-            } else {
-                &movers
-            };
-            if let ([operation], true) = (operations_of_one, asking.len() > 1) {
+            // What neither moved money nor can move any is recorded by nobody.
+            let live: Vec<usize> = operations
+                .iter()
+                .copied()
+                .filter(|&operation| {
+                    let row = &self.component.operations[operation];
+                    !row.is_failed() && !row.is_expired()
+                })
+                .collect();
+            let operations_of_one = if movers.is_empty() { &live } else { &movers };
+            if let ([operation], true) = (operations_of_one.as_slice(), asking.len() > 1) {
                 self.recorded_twice(*operation, asking);
                 return;
             }
@@ -464,9 +480,24 @@ impl<'a> Ladder<'_, 'a> {
         }
     }
 
+    /// Whether the reference of a row that moved money names an intent of its own that agrees with it: then that one comes
+    /// before what the row hangs on.
+    fn names_its_own(&self, at: usize) -> bool {
+        let operation = &self.component.operations[at];
+        let Some(family) = operation.family().filter(|_| operation.moved) else {
+            return false;
+        };
+        self.component
+            .with_reference(operation.keys.reference, family)
+            .any(|intent| self.component.agreement(at, intent, self.rules).is_full())
+    }
+
     fn follow(&mut self, at: usize) {
         let operation = &self.component.operations[at];
         if !self.is_free(at) || operation.family() != Some(Family::Charge) {
+            return;
+        }
+        if self.names_its_own(at) {
             return;
         }
         let mut above = self.links.parent_operation[at];
@@ -849,6 +880,30 @@ impl<'a> Ladder<'_, 'a> {
             if let Some(intent) = pick {
                 used.insert(intent);
                 self.settle(operation, intent, rule);
+            }
+        }
+    }
+
+    /// A dispute row that names a dispute is that dispute again: won, then lost.
+    fn taken_again(&mut self) {
+        for place in 0..self.links.order.len() {
+            let at = self.links.order[place];
+            let operation = &self.component.operations[at];
+            if operation.row_data.kind != OperationKind::Dispute || !self.is_free(at) {
+                continue;
+            }
+            let above = self.links.parent_operation[at]
+                .filter(|&parent| {
+                    self.component.operations[parent].family() == Some(Family::Dispute)
+                })
+                .and_then(|parent| self.links.of[parent])
+                .map(|(intent, _)| intent);
+            let mut named = self
+                .component
+                .with_processor(operation.keys.parent, Family::Dispute);
+            let named = named.next().filter(|_| named.next().is_none());
+            if let Some(intent) = above.or(named) {
+                self.settle(at, intent, Rule::Parent);
             }
         }
     }

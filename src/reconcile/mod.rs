@@ -40,11 +40,11 @@ mod tally;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::model::breaks::Break;
 use crate::model::intent::Intents;
-use crate::model::operation::{OperationStatus, Operations};
+use crate::model::operation::{OperationKind, OperationStatus, Operations};
 use crate::model::repair::Repair;
 use crate::model::run::{Basis, Tally, Total};
 use crate::model::verdict::{Disposition, Match, Pending, Rule};
@@ -230,6 +230,27 @@ fn reconcile_with(
     outcome
 }
 
+/// Payout rows that a new part came to: their sum is to be drawn again, however old they are.
+fn grown_payouts(snapshot: &Snapshot<'_>, frame: &Frame, keys: &Keys<'_>) -> HashSet<usize> {
+    if frame.window.basis != Basis::Watermark {
+        return HashSet::new();
+    }
+    let is_payout = |row: usize| snapshot.operations.kind[row] == OperationKind::Payout;
+    let grown: HashSet<keys::Key> = (0..snapshot.operations.len())
+        .filter(|&row| matches!(snapshot.seen[row], Seen::New | Seen::Moved) && !is_payout(row))
+        .map(|row| keys.operations[row].payout)
+        .filter(|&payout| payout != 0)
+        .collect();
+    let is_known = |row: usize| matches!(snapshot.seen[row], Seen::Known | Seen::Stored);
+    (0..snapshot.operations.len())
+        .filter(|&row| is_payout(row) && is_known(row))
+        .filter(|&row| {
+            let own = keys.operations[row];
+            grown.contains(&if own.payout == 0 { own.id } else { own.payout })
+        })
+        .collect()
+}
+
 /// 2000-01-01T00:00:00Z. A row that could not be used and lies before it has no time that can be believed, and so belongs
 /// to the run that reads it.
 const PLAUSIBLE_FROM: Instant = Instant(946_684_800_000_000);
@@ -245,6 +266,7 @@ fn scope(
 ) -> Scope {
     let window = frame.window;
     let everything = window.basis == Basis::Files;
+    let grown = grown_payouts(snapshot, frame, keys);
     let operations = (0..snapshot.operations.len())
         .map(|row| {
             let seen = snapshot.seen[row];
@@ -269,9 +291,14 @@ fn scope(
                     || window.contains(at)
                     || appeared
                     || is_open
+                    || grown.contains(&row)
                     || open.is_about_operation(keys.operations[row].id))
         })
         .collect();
+    let mut is_answered = vec![false; snapshot.intents.len()];
+    for link in snapshot.links.iter().flatten() {
+        is_answered[link.intent] = true;
+    }
     let intents = (0..snapshot.intents.len())
         .map(|row| {
             let status = snapshot.intents.status[row];
@@ -279,6 +306,12 @@ fn scope(
                 || window.contains(snapshot.intents.created_at[row])
                 || status.is_open()
                 || open.is_about_intent(keys.intents[row].id);
+            // A claim of money that nothing has answered is asked about in every run, however long its grace is.
+            let is_unsettled = window.basis == Basis::Watermark
+                && !is_answered[row]
+                && frame.low <= snapshot.intents.created_at[row]
+                && snapshot.intents.get(row).claims_money();
+            let is_asked = is_asked || is_unsettled;
             let owner = snapshot.intents.text.get(snapshot.intents.source[row]);
             is_asked
                 && !snapshot.is_linked_elsewhere[row]

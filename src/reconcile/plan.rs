@@ -12,7 +12,7 @@ use super::rules::{Frame, Rules};
 use super::{Finding, Outcome, Seen, Snapshot};
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Policy};
 use crate::model::intent::IntentKind;
-use crate::model::operation::{IdKind, Operation};
+use crate::model::operation::{IdKind, Operation, OperationKind};
 use crate::model::repair::{Repair, RepairAction, RepairSide, RepairState};
 use crate::model::verdict::Disposition;
 use crate::money::Money;
@@ -364,7 +364,10 @@ fn repair(
     let operation = snapshot.operations.get(draft.operation);
     let intent = snapshot.intents.get(draft.intent);
     // The processor's own id of a row of the intent's own family, never one that was made up.
-    let own_ref = if operation.id_kind == IdKind::Synthetic {
+    let own_ref = if operation.kind == OperationKind::Void {
+        // A void names the hold that it let go.
+        operation.parent_id
+    } else if operation.id_kind == IdKind::Synthetic {
         ""
     } else {
         operation.operation_id

@@ -391,7 +391,7 @@ impl World {
         for line in &self.feed {
             push_operation(line, &mut feed);
         }
-        let recognised = recognise(feed, &self.stored_operations());
+        let recognised = recognise(feed, &self.stored_operations(), &self.intents);
         let links = recognised.links(&self.intents);
         let elsewhere: Vec<bool> = self
             .intents

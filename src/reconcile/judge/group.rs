@@ -36,6 +36,8 @@ pub(crate) struct Group {
     pub(crate) returns: Vec<usize>,
     /// Further rows that moved money.
     pub(crate) extras: Vec<usize>,
+    /// The further row that took the place of one that came back.
+    pub(crate) replacement: Option<usize>,
     /// Rows of the same payment that carry no money.
     pub(crate) attached: Vec<usize>,
     pub(crate) money: Money,
@@ -81,6 +83,7 @@ impl Judge<'_, '_> {
             members: Vec::new(),
             returns: Vec::new(),
             extras: Vec::new(),
+            replacement: None,
             attached: own
                 .iter()
                 .copied()
@@ -127,14 +130,35 @@ impl Judge<'_, '_> {
         });
         group.foreign = self.foreign(intent, &mine);
         group.returns = mine;
-        let moved: i128 = group
+        let mut moved: i128 = group
             .members
             .iter()
             .map(|&at| self.c.operations[at].magnitude())
             .sum();
+        if self.returns_the_unseen(intent, &group) {
+            // What came back is an original out of reach, which counts with the amount that the intent claims.
+            group.is_original_unseen = true;
+            moved += i128::from(self.c.intents[intent].row_data.amount_minor);
+        }
         group.money = self.balance(moved, &group.returns);
         group.processor = Some(column(group.money));
         group
+    }
+
+    /// Whether what came back names the operation that the intent names, and that one is not among the rows at hand.
+    fn returns_the_unseen(&self, intent: usize, group: &Group) -> bool {
+        let processor = self.c.intents[intent].keys.processor;
+        let is_shown = group.members.iter().chain(&group.extras).any(|&at| {
+            let keys = self.c.operations[at].keys;
+            keys.id == processor || keys.object == processor
+        });
+        processor != 0
+            && !is_shown
+            && group.returns.iter().any(|&at| {
+                let keys = self.c.operations[at].keys;
+                let names_it = keys.parent == processor || keys.object == processor;
+                names_it && self.links.parent_operation[at].is_none()
+            })
     }
 
     /// The order in which rows that moved money may satisfy an intent: a stored link, a named one, equal money, money

@@ -481,8 +481,12 @@ impl Judge<'_, '_> {
         rows.extend(&returns);
         let sum = self.dispute_sum(&rows, 0);
         let currency = self.c.operations[at].row_data.currency;
+        // Money of another currency returns nothing of it: that is for a person.
+        let is_one_currency = rows
+            .iter()
+            .all(|&row| self.c.operations[row].row_data.currency == currency);
         let repair = self.links.parent_intent[at]
-            .filter(|_| sum.taken > 0 && sum.returned <= sum.taken)
+            .filter(|_| sum.taken > 0 && sum.returned <= sum.taken && is_one_currency)
             .map(|parent| RepairDraft {
                 action: RepairAction::RecordDispute,
                 intent: self.c.intents[parent].row,

@@ -8,7 +8,7 @@ use super::group::{Group, Money};
 use super::{Judge, RepairDraft};
 use crate::model::breaks::BreakClass;
 use crate::model::intent::{IntentKind, IntentStatus};
-use crate::model::operation::{Family, OperationStatus};
+use crate::model::operation::{Family, OperationKind, OperationStatus};
 use crate::model::repair::RepairAction;
 use crate::model::verdict::{Disposition, IgnoreReason, Match, Rule};
 use crate::money::Money as Amount;
@@ -132,8 +132,12 @@ impl Judge<'_, '_> {
         } else {
             Claim::Further
         };
+        let mut group = group;
+        group.replacement = self.replacement(at, &group);
         for &extra in &group.extras {
-            self.extra(at, extra, claim);
+            if group.replacement != Some(extra) {
+                self.extra(at, extra, claim);
+            }
         }
         self.attached(&group);
         if group.is_contested {
@@ -151,6 +155,19 @@ impl Judge<'_, '_> {
         }
     }
 
+    /// The success that took the place of one that came back: no duplicate, since only one stands.
+    fn replacement(&self, at: usize, group: &Group) -> Option<usize> {
+        let is_success = self.c.intents[at].row_data.status == IntentStatus::Succeeded;
+        let stands = |&extra: &usize| {
+            !self.is_given_back(extra) && self.c.agreement(extra, at, self.context.rules).is_full()
+        };
+        group
+            .extras
+            .iter()
+            .copied()
+            .find(|extra| group.money == Money::Back && is_success && stands(extra))
+    }
+
     /// A succeeded row that names another operation, one that lies before everything that was read, has been satisfied
     /// already: what comes now is a further claim.
     fn is_second_claim(&self, at: usize, group: &Group) -> bool {
@@ -160,14 +177,19 @@ impl Judge<'_, '_> {
             [keys.id, keys.object, keys.parent].contains(&local.keys.processor)
                 || self.links.is_stored[operation]
         };
-        local.row_data.status == IntentStatus::Succeeded
+        let is_satisfied =
+            local.row_data.status == IntentStatus::Succeeded && group.money == Money::Kept;
+        if local.is_linked_elsewhere {
+            // Another source answers it: the same thing was paid twice, on two accounts.
+            return is_satisfied && !group.members.is_empty();
+        }
+        is_satisfied
             && local.keys.processor != 0
             && local
                 .row_data
                 .created_at
                 .plus(self.context.rules.grace.of(local.row_data.kind))
                 < self.context.frame.low
-            && group.money == Money::Kept
             && !group.is_original_unseen
             && !group.members.iter().any(is_named)
     }
@@ -483,6 +505,7 @@ impl Judge<'_, '_> {
             .members
             .iter()
             .chain(&group.returns)
+            .chain(&group.replacement)
             .copied()
             .collect();
         if !self.dispose(&rows, &[at], Disposition::Unmatched) {
@@ -494,12 +517,13 @@ impl Judge<'_, '_> {
             }
         }
         let local = self.c.intents[at].row_data;
-        let operation = group
-            .members
-            .first()
-            .or(group.returns.first())
-            .copied()
-            .expect("a reversal has a row");
+        let named =
+            if group.is_original_unseen && !group.members.is_empty() && !group.returns.is_empty() {
+                group.returns.last()
+            } else {
+                group.members.first().or(group.returns.first())
+            };
+        let operation = named.copied().expect("a reversal has a row");
         let class = if local.kind == IntentKind::Payout {
             BreakClass::PayoutReturned
         } else {
@@ -820,7 +844,7 @@ impl Judge<'_, '_> {
         let row = &self.c.operations[operation];
         row.moved
             && row.row_data.amount_minor != 0
-            && self.links.given_back[operation] >= row.magnitude()
+            && self.links.given_back[operation] == row.magnitude()
     }
 
     /// Refunds and returns that name an operation and have no local row of their own, with what hangs on them.
@@ -878,7 +902,9 @@ impl Judge<'_, '_> {
                 || above.contains(&at)
                 || self.links.parent_operation[at].is_some_and(|parent| rows.contains(&parent));
             let is_waiting = operation.row_data.status == OperationStatus::Pending;
-            if operation.is_failed() || operation.is_expired() {
+            let is_hold = operation.row_data.kind == OperationKind::Authorization;
+            let is_used_up = is_hold && is_same_payment && group.money != Money::None;
+            if (operation.is_failed() || operation.is_expired()) && !is_used_up {
                 self.dispose(
                     &[at],
                     &[],
