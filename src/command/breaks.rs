@@ -67,7 +67,10 @@ pub async fn execute(
         }
         BreaksCommand::Show { id } => {
             let mut store = super::store_to_read(&settings).await?;
-            let detail = store.break_detail(id, now).await?;
+            let detail = store
+                .break_detail(super::typed_id(id)?, now)
+                .await
+                .map_err(|failure| failure.state("nothing was written"))?;
             match common.format() {
                 Format::Json => world.say(&pretty(&detail_json(&detail, now)))?,
                 Format::Table => world.say(&detail_text(&detail, now))?,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::cli::CommonArgs;
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Severity};
+use crate::model::intent::Intents;
 use crate::model::repair::Repair;
 use crate::model::run::{Basis, Tally, Total, Watermark, Window};
 use crate::model::verdict::Disposition;
@@ -257,7 +258,7 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
         carried,
         resolved: told.slices.iter().flat_map(resolved).collect(),
         checks: checks(told, facts),
-        warnings: warnings(told),
+        warnings: warnings(told, facts),
         matches: common
             .includes(Include::Matches)
             .then(|| told.slices.iter().flat_map(matches).collect()),
@@ -364,12 +365,15 @@ fn verdict(
         .iter()
         .map(|(exit, _)| *exit)
         .fold(Exit::Ok, Exit::worst);
+    // What was found has its name whatever `--fail-on` makes of the exit code: with an open break no run is clean.
     let name = match exit {
-        Exit::Ok => OutcomeName::Clean,
-        Exit::Differences if overdue || counted.iter().any(|line| is_open(line)) => {
+        Exit::Ok | Exit::Differences if overdue || breaks.iter().any(is_open) => {
             OutcomeName::Review
         }
-        Exit::Differences => OutcomeName::Repaired,
+        Exit::Ok | Exit::Differences if !carried.is_empty() || breaks.iter().any(is_repaired) => {
+            OutcomeName::Repaired
+        }
+        Exit::Ok | Exit::Differences => OutcomeName::Clean,
         other => OutcomeName::Exit(other),
     };
     crate::report::Outcome {
@@ -408,7 +412,7 @@ fn sources(told: &Told) -> Vec<SourceReport> {
             .iter()
             .map(|file| FileLine {
                 path: file.name.clone(),
-                bytes: 0,
+                bytes: file.bytes,
                 rows: file.facts.rows,
                 sha256: file.sha256.clone(),
             })
@@ -650,8 +654,11 @@ fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
     checks
 }
 
-fn warnings(told: &Told) -> Vec<Warning> {
+fn warnings(told: &Told, facts: &RunFacts<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
+    if let (Some(settings), Some(slice)) = (facts.settings, told.slices.last()) {
+        warnings.extend(unknown_sources(settings, &slice.gathered.merged.intents));
+    }
     for slice in told.slices.iter().filter(|slice| slice.has_memory) {
         if slice.frame.is_feed_unchanged {
             warnings.push(Warning {
@@ -686,6 +693,33 @@ fn warnings(told: &Told) -> Vec<Warning> {
         }
     }
     warnings
+}
+
+/// Intents of sources that are not configured: nobody asks for their operations here.
+fn unknown_sources(settings: &Settings, intents: &Intents) -> Option<Warning> {
+    let known: HashSet<&str> = settings
+        .sources
+        .iter()
+        .map(|source| source.name.as_str())
+        .collect();
+    let mut unknown: BTreeMap<&str, u64> = BTreeMap::new();
+    for &source in intents.source.iter().filter(|source| !source.is_empty()) {
+        let source = intents.text.get(source);
+        if !known.contains(source) {
+            *unknown.entry(source).or_default() += 1;
+        }
+    }
+    let counts: Vec<String> = unknown
+        .iter()
+        .map(|(source, count)| format!("{count} of \"{source}\""))
+        .collect();
+    (!counts.is_empty()).then(|| Warning {
+        code: "unknown_source".to_owned(),
+        message: format!(
+            "intents of sources that are not configured here, and so never judged: {}",
+            counts.join(", ")
+        ),
+    })
 }
 
 /// The break about a repair whose row had changed.

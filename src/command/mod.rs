@@ -138,6 +138,14 @@ pub(crate) fn source_names(
     Ok(names)
 }
 
+/// An id or the beginning of one, as it was typed.
+pub(crate) fn typed_id(id: &str) -> Result<&str, Failure> {
+    match id.trim() {
+        "" => Err(Failure::rejected("an id may not be empty").state("nothing was written")),
+        id => Ok(id),
+    }
+}
+
 /// Who did something by hand: the user of the machine, as the environment names it.
 pub(crate) fn person(world: &World<'_>) -> String {
     ["PAYSWEEP_USER", "SUDO_USER", "USER", "LOGNAME"]

@@ -117,7 +117,7 @@ fn within(currency: Currency, exact: i64, rules: &Rules) -> RangeInclusive<(Curr
     (currency, exact.saturating_sub(slack))..=(currency, exact.saturating_add(slack))
 }
 
-/// Intents that wait, in one order: those of equal money first.
+/// Intents that wait, in one order.
 pub(crate) struct Queue {
     buckets: Buckets,
     everyone: Vec<usize>,
@@ -138,20 +138,20 @@ impl Queue {
         }
     }
 
-    /// The first that is not used yet.
-    pub(crate) fn take(
+    /// The first of equal money that is not used yet.
+    pub(crate) fn take_equal(
         &mut self,
         component: &Component<'_>,
         operation: usize,
         rules: &Rules,
         used: &HashSet<usize>,
     ) -> Option<usize> {
-        let equal = self
-            .buckets
-            .take(component, operation, rules, |intent| used.contains(&intent));
-        if equal.is_some() {
-            return equal;
-        }
+        self.buckets
+            .take(component, operation, rules, |intent| used.contains(&intent))
+    }
+
+    /// The first of any money that is not used yet.
+    pub(crate) fn take_any(&mut self, used: &HashSet<usize>) -> Option<usize> {
         while let Some(&intent) = self.everyone.get(self.passed) {
             self.passed += 1;
             if !used.contains(&intent) {

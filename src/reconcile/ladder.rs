@@ -94,6 +94,7 @@ pub(crate) fn link(
         standing: HashMap::new(),
         depth,
         stored: HashMap::new(),
+        postponed: Vec::new(),
         is_settled: vec![false; count],
     };
     ladder.stored_links();
@@ -104,6 +105,9 @@ pub(crate) fn link(
         ladder.references(Rule::Reference, depth);
         ladder.references(Rule::SharedReference, depth);
         ladder.same_payment();
+    }
+    for (operations, intents) in std::mem::take(&mut ladder.postponed) {
+        ladder.deal_without_money(&operations, &intents, Rule::ProcessorRef);
     }
     ladder.named_twice();
     ladder.taken_again();
@@ -130,6 +134,8 @@ struct Ladder<'c, 'a> {
     depth: Vec<u32>,
     /// For intents with stored links: their operations that moved money.
     stored: HashMap<usize, Vec<usize>>,
+    /// Rows that are over, under a `processor_ref` that several intents have.
+    postponed: Vec<(Vec<usize>, Vec<usize>)>,
     /// Linked, contested or in excess: lower rungs leave it alone.
     is_settled: Vec<bool>,
 }
@@ -446,6 +452,11 @@ impl<'a> Ladder<'_, 'a> {
                 })
                 .collect();
             let operations_of_one = if movers.is_empty() { &live } else { &movers };
+            if operations_of_one.is_empty() {
+                // Whom a row that is over speaks of is known only when the others have found theirs.
+                self.postponed.push((operations.to_vec(), intents.to_vec()));
+                return;
+            }
             if let ([operation], true) = (operations_of_one.as_slice(), asking.len() > 1) {
                 self.recorded_twice(*operation, asking);
                 return;
@@ -868,14 +879,17 @@ impl<'a> Ladder<'_, 'a> {
         let mut used: HashSet<usize> = HashSet::new();
         for operation in rows {
             let row = &component.operations[operation];
-            let queues = if row.is_failed() || row.is_expired() {
+            let [first, second] = if row.is_failed() || row.is_expired() {
                 [&mut over, &mut not_over]
             } else {
                 [&mut open, &mut not_open]
             };
-            let pick = queues
-                .into_iter()
-                .find_map(|queue| queue.take(component, operation, self.rules, &used))
+            // Equal money first: a repair changes the status of an intent, never its money.
+            let pick = first
+                .take_equal(component, operation, self.rules, &used)
+                .or_else(|| second.take_equal(component, operation, self.rules, &used))
+                .or_else(|| first.take_any(&used))
+                .or_else(|| second.take_any(&used))
                 .or(last_resort);
             if let Some(intent) = pick {
                 used.insert(intent);

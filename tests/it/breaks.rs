@@ -2021,3 +2021,165 @@ fn a_plan_beyond_a_guard_is_told_with_its_figures() {
     world.rules.guards.max_amount.insert(eur, 24_999);
     assert!(told(&world, 0).is_some());
 }
+
+#[test]
+fn a_claim_that_is_waited_for_is_asked_about_until_it_is_settled() {
+    let mut world = World::of(
+        "frame as_of=10T12:00 from=10T00:00 low=06T00:00
+         A charge 1000 succeeded 10T11:30",
+    );
+    let first = world.run();
+    assert_eq!(first.text(), expected("pending A -"));
+    world.settle(&first);
+    // The next window begins after the row was created.
+    world.add("frame as_of=10T14:00 from=10T12:00 low=06T00:00");
+    assert_eq!(
+        world.run().text(),
+        expected("break missing_processor A - 1000")
+    );
+    // The files of the last run prove nothing new, and the row is still waited for.
+    world.add("frame as_of=12T14:00 from=12T12:00 low=06T00:00 unchanged");
+    assert_eq!(world.run().text(), expected("pending A -"));
+}
+
+#[test]
+fn what_was_sent_again_after_it_came_back_is_not_marked_as_failed() {
+    check_all(&[
+        (
+            "a payout whose first attempt is out of reach",
+            "pf_1 payout_failure succeeded 500 11:00 parent=po_1
+             po_2 payout succeeded -500 12:00 ref=P
+             P payout 500 succeeded 02-20T10:00 proc=po_1",
+            "break payout_returned P pf_1 500 delta=500",
+        ),
+        (
+            "a refund that went through at the second try is no duplicate",
+            "re_1 refund succeeded -400 parent=ch_1 ref=R
+             rf_1 refund_failure succeeded 400 11:00 parent=re_1
+             re_2 refund succeeded -400 12:00 parent=ch_1 ref=R
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1
+             R refund 400 succeeded parent=A proc=re_1",
+            "break status_reversed R re_1 400",
+        ),
+        (
+            "more than all is no return in full",
+            "re_1 refund succeeded -500 parent=ch_1
+             rf_1 refund_failure succeeded 800 11:00 parent=re_1
+             A charge 1000 succeeded 02-20T10:00 proc=ch_1",
+            "break missing_local A re_1 500 delta=-300",
+        ),
+    ]);
+}
+
+#[test]
+fn a_reference_of_its_own_comes_before_the_payment_a_row_hangs_on() {
+    check_all(&[
+        (
+            "two captures of one hold, each under a reference of its own",
+            "au_0 authorization succeeded 3000 net=0 09:00 ref=A
+             cp_1 capture succeeded 1000 ref=A parent=au_0
+             cp_2 capture succeeded 2000 ref=B parent=au_0
+             A charge 1000 pending
+             B charge 2000 pending",
+            "match A cp_1 reference
+             match B cp_2 reference
+             break status_behind A cp_1 1000 repaired
+             break status_behind B cp_2 2000 repaired
+             repair set_status A cp_1 succeeded cp_1
+             repair set_status B cp_2 succeeded cp_2
+             ignored au_0 life_cycle",
+        ),
+        (
+            "a canceled row is recorded by nobody, so nothing is recorded twice",
+            "ch_0 charge succeeded 1000 11:30 ref=A
+             ch_2 charge canceled 1000 09:00
+             A charge 1000 succeeded proc=ch_2
+             B charge 1000 succeeded proc=ch_2",
+            "match A ch_0 reference
+             break status_reversed B ch_2 1000
+             repair set_status B ch_2 canceled ch_2",
+        ),
+        (
+            "the hold of a captured charge belongs to it, also when it ran out",
+            "au_1 authorization expired 1000 net=0 09:00 ref=A
+             cp_2 capture succeeded 1000 ref=A parent=au_1
+             A charge 1000 succeeded",
+            "match A cp_2 reference
+             ignored au_1 life_cycle",
+        ),
+    ]);
+}
+
+#[test]
+fn won_then_lost_is_lost() {
+    check_all(&[
+        (
+            "the second loss names the dispute",
+            "du_2 dispute succeeded -5000 parent=du_1
+             A charge 5000 succeeded 02-15T10:00 proc=ch_0
+             D dispute 5000 won 02-20T10:00 proc=du_1 parent=A",
+            "match D du_2 parent
+             break status_behind D du_2 5000 repaired
+             repair set_status D du_2 lost du_1",
+        ),
+        (
+            "the second loss has the dispute as its object",
+            "du_1 dispute succeeded -5000 06T10:00 parent=ch_0
+             dr_1 dispute_reversal succeeded 5000 08T09:00 parent=du_1
+             du_2 dispute succeeded -5000 parent=ch_0 obj=du_1
+             A charge 5000 succeeded 02-15T10:00 proc=ch_0
+             D dispute 5000 won 02-20T10:00 proc=du_1 parent=A",
+            "match D du_1 processor_ref
+             match D dr_1 parent
+             match D du_2 processor_ref
+             break status_behind D du_2 5000 repaired
+             repair set_status D du_2 lost du_1",
+        ),
+        (
+            "money of another currency returns nothing",
+            "du_1 dispute succeeded -500 parent=ch_0
+             dr_1 dispute_reversal succeeded 500 USD 11:00 parent=du_1
+             A charge 1000 succeeded 02-15T10:00 proc=ch_0",
+            "break missing_local A du_1 500",
+        ),
+    ]);
+}
+
+#[test]
+fn a_running_total_counts_what_is_booked_and_its_latest_figure() {
+    let world = World::of(
+        "tx_1 charge succeeded 9000 ref=A refunded=5000 refunded_at=11:00
+         A charge 9000 succeeded
+         R refund 3500 succeeded parent=A",
+    );
+    assert_eq!(
+        world.run().text(),
+        expected(
+            "match A tx_1 reference
+             match R tx_1:refunded:3500 parent
+             break missing_local A tx_1:refunded:5000 1500 repaired
+             repair record_refund A 1500 tx_1:refunded:5000 succeeded -"
+        )
+    );
+    for rows in [
+        "tx_1 charge succeeded 9000 ref=A refunded=3500 refunded_at=11:00
+         tx_1 charge succeeded 9000 ref=A refunded=5000 refunded_at=12:00",
+        "tx_1 charge succeeded 9000 ref=A refunded=5000 refunded_at=12:00
+         tx_1 charge succeeded 9000 ref=A refunded=3500 refunded_at=11:00",
+    ] {
+        let world = World::of(&format!("{rows}\nA charge 9000 succeeded"));
+        let text = world.run().text();
+        let repair = "repair record_refund A 5000 tx_1:refunded:5000 succeeded -".to_owned();
+        assert!(text.contains(&repair), "{text:?}");
+    }
+}
+
+#[test]
+fn the_same_thing_paid_on_another_account_is_a_duplicate() {
+    check_all(&[(
+        "another source answers the intent already",
+        "ch_1 charge succeeded 1000 ref=A
+         A charge 1000 succeeded elsewhere",
+        "break duplicate_charge A ch_1 1000",
+    )]);
+}
