@@ -181,7 +181,11 @@ impl Judge<'_, '_> {
             local.row_data.status == IntentStatus::Succeeded && group.money == Money::Kept;
         if local.is_linked_elsewhere {
             // Another source answers it: the same thing was paid twice, on two accounts.
-            return is_satisfied && !group.members.is_empty();
+            let is_ours = group
+                .members
+                .iter()
+                .any(|&member| self.links.is_stored[member]);
+            return is_satisfied && !is_ours && !group.members.is_empty();
         }
         is_satisfied
             && local.keys.processor != 0
@@ -858,7 +862,10 @@ impl Judge<'_, '_> {
                 let is_child = row.is_usable()
                     && row.moved
                     && (row.is_return() || row.family() == Some(Family::Refund));
-                let is_own = row.is_own(Family::Refund) && self.links.of[at].is_some();
+                // Refunds that the local side asked for, and whatever answers another intent, have a verdict of their own.
+                let intent = |row: usize| self.links.of[row].map(|(intent, _)| intent);
+                let is_anothers = intent(at).is_some() && intent(at) != intent(operation);
+                let is_own = is_anothers || (row.is_own(Family::Refund) && intent(at).is_some());
                 if is_child && !is_own && !self.is_done[at] && met.insert(at) {
                     found.push(at);
                     next.push(at);
