@@ -823,7 +823,7 @@ mod tests {
                 Some(10),
                 Some(390),
             ),
-            (constant, row("5.00", "", "", "", ""), 5, None, None),
+            (constant, row("5", "", "", "", ""), 5, None, None),
         ] {
             let (operations, _) = read(&own("", "", money, ""), &text);
             let found = operations.get(0);
