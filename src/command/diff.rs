@@ -127,11 +127,20 @@ fn typed(
         rules.grace = PerKind::all(grace);
         rules.open_after = PerKind::all(grace);
     }
-    progress.step("reading operations", None);
-    let feed = prepare::read(&profile, &ReadRules::default(), &arguments.operations)?;
-    progress.step("reading intents", None);
-    let own = intents_csv::IntentsRules::default();
-    let intents = intents_csv::read(&own, &intents.display().to_string(), intents)?;
+    progress.step("reading both files", None);
+    // The two sides know nothing of each other until they are compared.
+    let (feed, intents) = std::thread::scope(|scope| {
+        let intents = scope.spawn(|| {
+            let rules = intents_csv::IntentsRules::default();
+            intents_csv::read(&rules, &intents.display().to_string(), intents)
+        });
+        let feed = prepare::read(&profile, &ReadRules::default(), &arguments.operations);
+        (
+            feed,
+            intents.join().expect("a panic ends the process by itself"),
+        )
+    });
+    let (feed, intents) = (feed?, intents?);
     let complete_through = claim(arguments, zone, as_of)?.unwrap_or(CompleteThrough::LastRow);
     Ok(Sides {
         sources: vec![Side {

@@ -59,7 +59,8 @@ impl<'a> Keys<'a> {
         let (operations, intents) = (snapshot.operations, snapshot.intents);
         let mut keys = Keys {
             texts: vec![""],
-            table: HashTable::with_capacity(operations.len() + 2 * intents.len()),
+            // An id and a reference of each operation, an id and a key of each intent; half of them are shared.
+            table: HashTable::with_capacity(2 * operations.len() + 2 * intents.len()),
             hasher: DefaultHashBuilder::default(),
             operations: Vec::with_capacity(operations.len()),
             intents: Vec::with_capacity(intents.len()),

@@ -162,6 +162,10 @@ pub(crate) fn plan(
     }
     carry_over(snapshot, frame, keys, &raised, &mut outcome);
     outcome
+        .matches
+        .sort_unstable_by_key(|pair| (pair.intent, pair.operation));
+    link_repairs(snapshot, rules, &mut outcome);
+    outcome
         .findings
         .sort_by(|left, right| order(&left.found).cmp(&order(&right.found)));
     outcome.repairs.sort_by(|left, right| {
@@ -171,9 +175,6 @@ pub(crate) fn plan(
             &right.operation_id,
         ))
     });
-    outcome
-        .matches
-        .sort_unstable_by_key(|pair| (pair.intent, pair.operation));
     outcome
         .links
         .sort_unstable_by_key(|link| (link.operation, link.intent));
@@ -192,6 +193,48 @@ pub(crate) fn plan(
         }
     }
     outcome
+}
+
+/// Where `[repair] link` asks for it: the processor's id for rows that match for certain and do not know it yet. Nothing is
+/// wrong with them, so such a repair belongs to no break.
+fn link_repairs(snapshot: &Snapshot<'_>, rules: &Rules, outcome: &mut Outcome) {
+    let state = match rules.link_policy {
+        Policy::Auto => RepairState::Applied,
+        Policy::Propose => RepairState::Proposed,
+        Policy::Off => return,
+    };
+    let changed: HashSet<String> = outcome
+        .repairs
+        .iter()
+        .map(|repair| repair.intent_id.clone())
+        .collect();
+    let mut last = None;
+    for pair in &outcome.matches {
+        // Of captures that add up the first one is named.
+        if last.replace(pair.intent) == Some(pair.intent) {
+            continue;
+        }
+        let intent = snapshot.intents.get(pair.intent);
+        let draft = RepairDraft {
+            action: RepairAction::Link,
+            intent: pair.intent,
+            operation: pair.operation,
+            status: intent.status,
+            money: None,
+            keeps_open: false,
+        };
+        let repair = repair(
+            snapshot,
+            rules,
+            (BreakClass::StatusBehind, ""),
+            &draft,
+            state,
+        );
+        let is_news = intent.processor_ref.is_empty() && !repair.to.processor_ref.is_empty();
+        if is_news && !changed.contains(intent.intent_id) {
+            outcome.repairs.push(repair);
+        }
+    }
 }
 
 /// What is stored stays: no link is dealt again, and an intent that has a link keeps its principal.
@@ -288,7 +331,13 @@ fn finding(
             Policy::Off => None,
         };
         if let Some(state) = state {
-            let repair = repair(snapshot, rules, &found, &repair_draft, state);
+            let repair = repair(
+                snapshot,
+                rules,
+                (found.class, &found.id),
+                &repair_draft,
+                state,
+            );
             if state == RepairState::Applied {
                 if repair_draft.keeps_open {
                     found.is_sticky = true;
@@ -357,7 +406,7 @@ fn evidence(draft: &Draft, snapshot: &Snapshot<'_>) -> String {
 fn repair(
     snapshot: &Snapshot<'_>,
     rules: &Rules,
-    found: &Break,
+    (class, break_id): (BreakClass, &str),
     draft: &RepairDraft,
     state: RepairState,
 ) -> Repair {
@@ -423,8 +472,8 @@ fn repair(
     let id = digest(&[
         "repair",
         &rules.source,
-        found.class.as_str(),
-        &found.operation_id,
+        class.as_str(),
+        operation.operation_id,
         &intent_id,
         draft.action.as_str(),
         to.status.as_str(),
@@ -435,9 +484,9 @@ fn repair(
     ]);
     Repair {
         id,
-        break_id: found.id.clone(),
+        break_id: break_id.to_owned(),
         source: rules.source.clone(),
-        class: found.class,
+        class,
         action: draft.action,
         intent_id,
         operation_id: operation.operation_id.to_owned(),

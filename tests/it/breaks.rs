@@ -1773,6 +1773,14 @@ fn policies_propose_or_leave_it() {
              break status_behind A ch_1 1000
              break missing_local A re_1 400",
         ),
+        (
+            "the processor's id for a row that is in order, where that is asked for",
+            "rules link=auto
+             ch_1 charge succeeded 1000 ref=A
+             A charge 1000 succeeded",
+            "match A ch_1 reference
+             repair link A ch_1 succeeded ch_1",
+        ),
     ]);
 }
 

@@ -290,6 +290,9 @@ impl World {
                 let (code, limit) = per_currency();
                 self.rules.rounds_to_minor.insert(code, limit);
             }
+            "link" => {
+                self.rules.link_policy = Policy::from_word(value).expect("a policy");
+            }
             "chars" => self.rules.reference_max_chars = value.parse().ok(),
             "grace" => self.rules.grace = PerKind::all(span(value)),
             "open_after" => self.rules.open_after = PerKind::all(span(value)),
