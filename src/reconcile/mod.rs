@@ -24,7 +24,6 @@
 //! its keys.
 
 mod absence;
-mod buckets;
 mod component;
 mod judge;
 mod keys;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::pair::Claim;
+use super::extra::Claim;
 use super::{Judge, RepairDraft};
 use crate::model::breaks::BreakClass;
 use crate::model::intent::IntentKind;

@@ -4,14 +4,20 @@
 //! |---|---|
 //! | `pair` | intents with the operations that claim them, by the decision table |
 //! | `group` | what those operations amount to together |
+//! | `mismatch` | pairs of another amount or currency |
+//! | `extra` | further operations for something that asks for one |
+//! | `absent` | intents that nothing answers |
 //! | `dispute` | disputes, whose sums decide |
-//! | `leftover` | operations without an intent, intents without an operation, contests |
+//! | `leftover` | operations without an intent, rows set aside or unreadable, contests |
 //! | `excess` | refunds and disputes above the charge |
 
+mod absent;
 mod dispute;
 mod excess;
+mod extra;
 mod group;
 mod leftover;
+mod mismatch;
 mod pair;
 
 use std::collections::BTreeSet;

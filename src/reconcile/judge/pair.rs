@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use hashbrown::{HashMap, HashSet};
 
+use super::extra::Claim;
 use super::group::{Group, Money};
 use super::{Judge, RepairDraft};
 use crate::model::breaks::BreakClass;
@@ -12,22 +13,10 @@ use crate::model::operation::{Family, OperationKind, OperationStatus};
 use crate::model::repair::RepairAction;
 use crate::model::verdict::{Disposition, IgnoreReason, Match, Rule};
 use crate::money::Money as Amount;
-use crate::reconcile::absence::{Absence, absence};
 use crate::reconcile::component::{Agreement, clamp};
 use crate::reconcile::ladder::{deal_rank, is_other};
 use crate::reconcile::lifecycle::{Cell, Local, Processor, cell};
 use crate::reconcile::payouts::Tied;
-
-/// How a further operation stands to the intent that it claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claim {
-    /// Another one satisfies the intent.
-    Further,
-    /// Several do, and none of them is taken.
-    Instead,
-    /// None of several fits.
-    Contested,
-}
 
 impl Judge<'_, '_> {
     /// Reads every group, and decides which of several attempts at one thing is the one that money satisfies.
@@ -153,49 +142,6 @@ impl Judge<'_, '_> {
             None => self.absent(at),
             Some(processor) => self.pair(at, &group, processor),
         }
-    }
-
-    /// The success that took the place of one that came back: no duplicate, since only one stands.
-    fn replacement(&self, at: usize, group: &Group) -> Option<usize> {
-        let is_success = self.c.intents[at].row_data.status == IntentStatus::Succeeded;
-        let stands = |&extra: &usize| {
-            !self.is_given_back(extra) && self.c.agreement(extra, at, self.context.rules).is_full()
-        };
-        group
-            .extras
-            .iter()
-            .copied()
-            .find(|extra| group.money == Money::Back && is_success && stands(extra))
-    }
-
-    /// A succeeded row that names another operation, one that lies before everything that was read, has been satisfied
-    /// already: what comes now is a further claim.
-    fn is_second_claim(&self, at: usize, group: &Group) -> bool {
-        let local = &self.c.intents[at];
-        let is_named = |&operation: &usize| {
-            let keys = self.c.operations[operation].keys;
-            [keys.id, keys.object, keys.parent].contains(&local.keys.processor)
-                || self.links.is_stored[operation]
-        };
-        let is_satisfied =
-            local.row_data.status == IntentStatus::Succeeded && group.money == Money::Kept;
-        if local.is_linked_elsewhere {
-            // Another source answers it: the same thing was paid twice, on two accounts.
-            let is_ours = group
-                .members
-                .iter()
-                .any(|&member| self.links.is_stored[member]);
-            return is_satisfied && !is_ours && !group.members.is_empty();
-        }
-        is_satisfied
-            && local.keys.processor != 0
-            && local
-                .row_data
-                .created_at
-                .plus(self.context.rules.grace.of(local.row_data.kind))
-                < self.context.frame.low
-            && !group.is_original_unseen
-            && !group.members.iter().any(is_named)
     }
 
     fn pair(&mut self, at: usize, group: &Group, processor: Processor) {
@@ -446,7 +392,7 @@ impl Judge<'_, '_> {
     }
 
     /// The money of a group, and the tolerated or rounded difference in it.
-    fn group_money(&self, at: usize, group: &Group) -> (Amount, Option<Amount>) {
+    pub(super) fn group_money(&self, at: usize, group: &Group) -> (Amount, Option<Amount>) {
         let money = match group.members.first() {
             Some(&first) => {
                 let sum: i128 = group
@@ -639,253 +585,6 @@ impl Judge<'_, '_> {
         }
     }
 
-    fn amount_mismatch(&mut self, at: usize, group: &Group, delta: i128) {
-        let rows: Vec<usize> = group
-            .members
-            .iter()
-            .chain(&group.returns)
-            .copied()
-            .collect();
-        if !self.dispose(&rows, &[at], Disposition::Unmatched) {
-            return;
-        }
-        let operation = group.members.first().or(group.returns.first()).copied();
-        let (money, _) = self.group_money(at, group);
-        let local = self.intent_money(at);
-        let mut why = match operation {
-            Some(operation) if group.is_sum => {
-                format!(
-                    "{} captures of {} come to {money}, {local} was asked for",
-                    group.members.len(),
-                    self.id(operation)
-                )
-            }
-            Some(_) if matches!(group.money, Money::Partly(_)) => {
-                format!("of {money} a part came back, {local} was asked for")
-            }
-            _ => format!("the processor moved {money}, {local} was asked for"),
-        };
-        if let Some(factor) = factor(money.minor, local.minor) {
-            write!(why, ": a factor of exactly {factor}").expect("a string takes everything");
-        }
-        if let Some(first) = group
-            .members
-            .first()
-            .map(|&member| &self.c.operations[member].row_data)
-            && first.amount_minor.signum() == -self.c.intents[at].row_data.kind.direction()
-            && first.amount_minor != 0
-        {
-            why.push_str(", and the money went the other way");
-        }
-        let delta = Amount::new(clamp(delta), money.currency);
-        let also = self.rows(&rows);
-        self.raise(
-            BreakClass::AmountMismatch,
-            (operation, Some(at)),
-            (Some(money), Some(delta)),
-            why,
-        )
-        .also = also;
-    }
-
-    fn gave_back_too_much(&mut self, at: usize, group: &Group, excess: i128) {
-        let rows: Vec<usize> = group
-            .members
-            .iter()
-            .chain(&group.returns)
-            .copied()
-            .collect();
-        if !self.dispose(&rows, &[at], Disposition::Unmatched) {
-            return;
-        }
-        let operation = group.returns.last().copied();
-        let (money, _) = self.group_money(at, group);
-        let delta = Amount::new(clamp(excess), money.currency);
-        let why = format!("{delta} more came back than had moved ({money})");
-        let also = self.rows(&rows);
-        self.raise(
-            BreakClass::AmountMismatch,
-            (operation, Some(at)),
-            (Some(money), Some(delta)),
-            why,
-        )
-        .also = also;
-    }
-
-    fn currency_mismatch(&mut self, at: usize, group: &Group) {
-        let rows: Vec<usize> = group
-            .members
-            .iter()
-            .chain(&group.returns)
-            .copied()
-            .collect();
-        if !self.dispose(&rows, &[at], Disposition::Unmatched) {
-            return;
-        }
-        let operation = group.foreign.or(group.members.first().copied());
-        let money = operation.map_or_else(|| self.intent_money(at), |row| self.money(row));
-        let why = format!(
-            "the processor moved {money}, {} was asked for",
-            self.intent_money(at)
-        );
-        let also = self.rows(&rows);
-        self.raise(
-            BreakClass::CurrencyMismatch,
-            (operation, Some(at)),
-            (Some(money), None),
-            why,
-        )
-        .also = also;
-    }
-
-    /// A further success of one logical payment, on another attempt.
-    fn outdone(&mut self, at: usize, winner: usize, group: &Group) {
-        let is_gone = group
-            .members
-            .iter()
-            .all(|&member| self.is_given_back(member));
-        let winner = self.intent_id(winner).to_owned();
-        for &member in &group.members {
-            self.extra_because(
-                at,
-                member,
-                Claim::Instead,
-                &format!("{winner} already stands for the same payment"),
-            );
-        }
-        self.dispose(&group.returns, &[], Disposition::Unmatched);
-        if is_gone {
-            self.dispose(
-                &[],
-                &[at],
-                Disposition::Ignored(IgnoreReason::ReturnedInFull),
-            );
-        } else {
-            self.dispose(&[], &[at], Disposition::Unmatched);
-        }
-    }
-
-    /// A further operation that moved money for an intent.
-    pub(super) fn extra(&mut self, at: usize, operation: usize, claim: Claim) {
-        self.extra_because(at, operation, claim, "");
-    }
-
-    fn extra_because(&mut self, at: usize, operation: usize, claim: Claim, reason: &str) {
-        if self.is_done[operation] {
-            return;
-        }
-        if self.is_given_back(operation) {
-            return self.returned_in_full(operation);
-        }
-        let children = self.without_local_row(operation);
-        // Where nothing else is said of the intent, a verdict about it is one about the operation.
-        let is_asked = self.c.operations[operation].in_scope
-            || (claim != Claim::Further && self.c.intents[at].in_scope);
-        let may_duplicate = claim != Claim::Contested;
-        self.is_done[operation] = true;
-        if !is_asked {
-            return;
-        }
-        let mut rows = vec![operation];
-        rows.extend(&children);
-        self.dispose(&rows, &[], Disposition::Unmatched);
-        let agrees = self
-            .c
-            .agreement(operation, at, self.context.rules)
-            .is_full();
-        let family = self.c.intents[at].row_data.kind.family();
-        let class = match family {
-            Family::Charge if agrees && may_duplicate => BreakClass::DuplicateCharge,
-            Family::Refund if agrees && may_duplicate => BreakClass::DuplicateRefund,
-            Family::Charge | Family::Refund | Family::Dispute | Family::Payout => {
-                BreakClass::AmbiguousMatch
-            }
-        };
-        let money = self.money(operation);
-        let back = self.links.given_back[operation];
-        let delta = (back > 0 || class == BreakClass::DuplicateRefund)
-            .then(|| Amount::new(clamp(i128::from(money.minor) - back), money.currency));
-        let named = match class {
-            BreakClass::DuplicateRefund => self.links.parent_intent[operation].unwrap_or(at),
-            _ => at,
-        };
-        let mut why = match class {
-            BreakClass::AmbiguousMatch if may_duplicate || agrees => {
-                format!(
-                    "{}, under the reference of {} ({})",
-                    self.says(operation),
-                    self.intent_id(at),
-                    self.intent_money(at)
-                )
-            }
-            BreakClass::AmbiguousMatch => format!(
-                "{}: several operations of other amounts stand under the reference of {} ({})",
-                self.says(operation),
-                self.intent_id(at),
-                self.intent_money(at)
-            ),
-            _ => format!(
-                "{}: a further success for {}, which asks for one",
-                self.says(operation),
-                self.intent_id(at)
-            ),
-        };
-        if !reason.is_empty() {
-            write!(why, "; {reason}").expect("a string takes everything");
-        }
-        let also = self.rows(&children);
-        self.raise(
-            class,
-            (Some(operation), Some(named)),
-            (Some(money), delta),
-            why,
-        )
-        .also = also;
-    }
-
-    /// Whether all money of a row was given back by rows that name it.
-    pub(super) fn is_given_back(&self, operation: usize) -> bool {
-        let row = &self.c.operations[operation];
-        row.moved
-            && row.row_data.amount_minor != 0
-            && self.links.given_back[operation] == row.magnitude()
-    }
-
-    /// Refunds and returns that name an operation and have no local row of their own, with what hangs on them.
-    fn without_local_row(&self, operation: usize) -> Vec<usize> {
-        let mut found: Vec<usize> = Vec::new();
-        let mut next = vec![operation];
-        let mut met: HashSet<usize> = HashSet::from([operation]);
-        while let Some(parent) = next.pop() {
-            for &at in self.children_of(parent) {
-                let row = &self.c.operations[at];
-                let is_child = row.is_usable()
-                    && row.moved
-                    && (row.is_return() || row.family() == Some(Family::Refund));
-                // Refunds that the local side asked for, and whatever answers another intent, have a verdict of their own.
-                let intent = |row: usize| self.links.of[row].map(|(intent, _)| intent);
-                let is_anothers = intent(at).is_some() && intent(at) != intent(operation);
-                let is_own = is_anothers || (row.is_own(Family::Refund) && intent(at).is_some());
-                if is_child && !is_own && !self.is_done[at] && met.insert(at) {
-                    found.push(at);
-                    next.push(at);
-                }
-            }
-        }
-        found
-    }
-
-    /// Money that came and went back in full under something that asks for nothing any more.
-    pub(super) fn returned_in_full(&mut self, operation: usize) {
-        let mut rows = vec![operation];
-        rows.extend(self.without_local_row(operation));
-        self.dispose(
-            &rows,
-            &[],
-            Disposition::Ignored(IgnoreReason::ReturnedInFull),
-        );
-    }
-
     /// Rows of a payment that carry no money.
     fn attached(&mut self, group: &Group) {
         let members = || {
@@ -929,103 +628,6 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// The verdict about an intent that nothing answers.
-    pub(super) fn absent(&mut self, at: usize) {
-        if self.is_intent_done[at]
-            || self.c.intents[at].is_linked_elsewhere
-            || !self.c.intents[at].in_scope
-        {
-            return;
-        }
-        if self.is_on_its_way(at) {
-            return;
-        }
-        let local = self.c.intents[at].row_data;
-        let (rules, frame, open) = (self.context.rules, self.context.frame, self.context.open);
-        let is_known = open.has(BreakClass::MissingProcessor, rules, "", local.intent_id)
-            || open.has(BreakClass::OpenTooLong, rules, "", local.intent_id);
-        match absence(&local, rules, frame, is_known) {
-            Absence::NotOurs => self.verdicts.not_ours.push(self.c.intents[at].row),
-            Absence::Pending { why, .. } => {
-                self.dispose(&[], &[at], Disposition::Pending);
-                self.pend(None, Some(at), why);
-            }
-            Absence::Abandoned => {
-                self.dispose(&[], &[at], Disposition::Ignored(IgnoreReason::Abandoned));
-            }
-            Absence::Missing => self.missing(
-                at,
-                BreakClass::MissingProcessor,
-                "the processor shows nothing of it",
-            ),
-            Absence::OpenTooLong => self.missing(
-                at,
-                BreakClass::OpenTooLong,
-                "it was created before what has been read, and the source cannot be asked about it",
-            ),
-        }
-    }
-
-    /// A stage of the payment that the profile lists as life cycle shows that the processor has it and has not decided yet.
-    fn is_on_its_way(&mut self, at: usize) -> bool {
-        let local = &self.c.intents[at];
-        let family = local.row_data.kind.family();
-        let stage = self.c.operations.iter().any(|row| {
-            let keys = row.keys;
-            let is_named = local.keys.is_reference(keys.reference)
-                || (local.keys.processor != 0
-                    && [keys.id, keys.object].contains(&local.keys.processor));
-            row.row_data.ignore == Some(IgnoreReason::LifeCycle)
-                && row.row_data.status == OperationStatus::Pending
-                && row.family() == Some(family)
-                && is_named
-        });
-        if !stage {
-            return false;
-        }
-        let status = local.row_data.status;
-        if status.is_open() || (status == IntentStatus::Succeeded && !self.is_past_grace(at)) {
-            self.dispose(&[], &[at], Disposition::Pending);
-            self.pend(
-                None,
-                Some(at),
-                "the processor has it and has not decided yet",
-            );
-            return true;
-        }
-        if status == IntentStatus::Succeeded {
-            self.dispose(&[], &[at], Disposition::Unmatched);
-            let why = format!(
-                "the processor has it and has not decided yet; {}",
-                self.local_says(at)
-            );
-            self.raise(
-                BreakClass::StatusAhead,
-                (None, Some(at)),
-                (Some(self.intent_money(at)), None),
-                why,
-            );
-            return true;
-        }
-        false
-    }
-
-    fn missing(&mut self, at: usize, class: BreakClass, why: &str) {
-        self.dispose(&[], &[at], Disposition::Unmatched);
-        let local = self.c.intents[at].row_data;
-        let mut why = format!("{}, and {why}", self.local_says(at));
-        if !local.processor_ref.is_empty() {
-            write!(why, " (its processor_ref is {})", local.processor_ref)
-                .expect("a string takes everything");
-        }
-        self.raise(
-            class,
-            (None, Some(at)),
-            (Some(self.intent_money(at)), None),
-            why,
-        );
-    }
-
     /// What the processor says, as part of a sentence.
     pub(super) fn says(&self, at: usize) -> String {
         let row = &self.c.operations[at].row_data;
@@ -1049,14 +651,4 @@ impl Judge<'_, '_> {
             row.status
         )
     }
-}
-
-/// A factor of exactly 10, 100 or 1000 between two amounts.
-fn factor(left: i64, right: i64) -> Option<i64> {
-    [10, 100, 1000].into_iter().find(|factor| {
-        left != 0
-            && right != 0
-            && (left.checked_mul(*factor) == Some(right)
-                || right.checked_mul(*factor) == Some(left))
-    })
 }

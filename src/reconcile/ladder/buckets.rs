@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 
 use hashbrown::HashSet;
 
-use super::component::Component;
-use super::rules::Rules;
 use crate::money::Currency;
+use crate::reconcile::component::Component;
+use crate::reconcile::rules::Rules;
 
 /// Intents of one amount, in the order in which they are dealt. What was passed is never looked at again.
 #[derive(Default)]
