@@ -55,7 +55,7 @@
 //! | a processor's CSV | `processor/profiles/NAME.toml` | `processor/mod.rs` | a case in `sample-data/` |
 //! | a class of breaks | a variant with its entry in `model/breaks.rs` | – | arms in the judge, the README's row, a row in the sample |
 //! | a rule of the life cycle | a cell in `reconcile/lifecycle.rs` | – | the README's table |
-//! | a rule of matching | a rung in `reconcile/ladder.rs` | its order | a table case |
+//! | a rule of matching | a rung in `reconcile/ladder/` | its order | a table case |
 //! | a repair action | a variant in `model/repair.rs` | – | arms in plan and store |
 //! | a form of the report | `report/NAME.rs` | `report/mod.rs` | a golden file |
 //! | a store | `store/NAME.rs`, `migrations/NAME/` | `store/mod.rs` | the promises in `tests/it/store.rs` |
