@@ -107,7 +107,7 @@ pub(crate) async fn store(settings: &Settings) -> Result<AnyStore, Failure> {
             .map(AnyStore::Sqlite),
         StoreUrl::Postgres(address) => PostgresStore::open(address, postgres::Mode::ReadWrite)
             .await
-            .map(AnyStore::Postgres),
+            .map(|store| AnyStore::Postgres(Box::new(store))),
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) async fn store_to_read(settings: &Settings) -> Result<AnyStore, Failu
         },
         StoreUrl::Postgres(address) => PostgresStore::open(address, postgres::Mode::ReadOnly)
             .await
-            .map(AnyStore::Postgres),
+            .map(|store| AnyStore::Postgres(Box::new(store))),
     }
 }
 

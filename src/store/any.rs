@@ -19,16 +19,17 @@ pub enum AnyStore {
     /// In one file.
     Sqlite(SqliteStore),
     /// In a `PostgreSQL` database.
-    Postgres(PostgresStore),
+    Postgres(Box<PostgresStore>),
 }
 
+// Boxed, so that what a command keeps while it waits stays small.
 macro_rules! delegate {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
         impl Store for AnyStore {
             $(async fn $name(&mut self, $($argument: $type),*) -> Result<$answer, Failure> {
                 match self {
-                    AnyStore::Sqlite(store) => store.$name($($argument),*).await,
-                    AnyStore::Postgres(store) => store.$name($($argument),*).await,
+                    AnyStore::Sqlite(store) => Box::pin(store.$name($($argument),*)).await,
+                    AnyStore::Postgres(store) => Box::pin(store.$name($($argument),*)).await,
                 }
             })*
         }

@@ -18,18 +18,18 @@ use paysweep::store::contract::{
 use paysweep::store::sqlite::{Mode, SqliteStore};
 use paysweep::time::{Instant, Span};
 
-const SOURCE: &str = "shop";
-const SCOPE: &str = "intents";
-const TTL: Span = Span::hours(1);
-const AS_OF: Instant = Instant(1_000_000_000);
+pub(crate) const SOURCE: &str = "shop";
+pub(crate) const SCOPE: &str = "intents";
+pub(crate) const TTL: Span = Span::hours(1);
+pub(crate) const AS_OF: Instant = Instant(1_000_000_000);
 /// An hour ago for the database: a lease that is over when it begins.
-const EXPIRED: Span = Span::hours(-1);
+pub(crate) const EXPIRED: Span = Span::hours(-1);
 
-fn eur() -> Currency {
+pub(crate) fn eur() -> Currency {
     Currency::parse("EUR").expect("a code")
 }
 
-fn operation(operation_id: &'static str) -> Operation<'static> {
+pub(crate) fn operation(operation_id: &'static str) -> Operation<'static> {
     Operation {
         operation_id,
         kind: OperationKind::Charge,
@@ -45,7 +45,7 @@ fn operation(operation_id: &'static str) -> Operation<'static> {
     }
 }
 
-fn intent(intent_id: &'static str, status: IntentStatus) -> Intent<'static> {
+pub(crate) fn intent(intent_id: &'static str, status: IntentStatus) -> Intent<'static> {
     Intent {
         intent_id,
         amount_minor: 1000,
@@ -56,7 +56,7 @@ fn intent(intent_id: &'static str, status: IntentStatus) -> Intent<'static> {
     }
 }
 
-fn operations(rows: &[Operation<'_>]) -> Operations {
+pub(crate) fn operations(rows: &[Operation<'_>]) -> Operations {
     let mut batch = Operations::default();
     for row in rows {
         batch.push(row);
@@ -64,7 +64,7 @@ fn operations(rows: &[Operation<'_>]) -> Operations {
     batch
 }
 
-fn intents(rows: &[Intent<'_>]) -> Intents {
+pub(crate) fn intents(rows: &[Intent<'_>]) -> Intents {
     let mut batch = Intents::default();
     for row in rows {
         batch.push(row);
@@ -72,7 +72,7 @@ fn intents(rows: &[Intent<'_>]) -> Intents {
     batch
 }
 
-fn break_about(id: &str, class: BreakClass, evidence: &str) -> Break {
+pub(crate) fn break_about(id: &str, class: BreakClass, evidence: &str) -> Break {
     Break {
         id: id.to_owned(),
         class,
@@ -93,7 +93,7 @@ fn break_about(id: &str, class: BreakClass, evidence: &str) -> Break {
     }
 }
 
-fn set_succeeded(id: &str, planned_version: u32, state: RepairState) -> Repair {
+pub(crate) fn set_succeeded(id: &str, planned_version: u32, state: RepairState) -> Repair {
     let side = |status, processor_ref: &str| RepairSide {
         kind: None,
         status,
@@ -118,7 +118,7 @@ fn set_succeeded(id: &str, planned_version: u32, state: RepairState) -> Repair {
     }
 }
 
-fn record_refund(id: &str) -> Repair {
+pub(crate) fn record_refund(id: &str) -> Repair {
     Repair {
         action: RepairAction::RecordRefund,
         class: BreakClass::MissingLocal,
@@ -136,11 +136,11 @@ fn record_refund(id: &str) -> Repair {
     }
 }
 
-fn conflict(_: &Repair) -> Break {
+pub(crate) fn conflict(_: &Repair) -> Break {
     break_about("c1", BreakClass::RepairConflict, "changed")
 }
 
-fn watermark(hi: i64) -> Watermark {
+pub(crate) fn watermark(hi: i64) -> Watermark {
     Watermark {
         hi: Instant(hi),
         low: Instant(0),
@@ -154,7 +154,7 @@ fn watermark(hi: i64) -> Watermark {
 }
 
 /// A commit of nothing, to be filled in.
-fn nothing<'a>(run_id: &'a str, operations: &'a Operations) -> Commit<'a> {
+pub(crate) fn nothing<'a>(run_id: &'a str, operations: &'a Operations) -> Commit<'a> {
     Commit {
         run_id,
         scope: SCOPE,
@@ -232,7 +232,7 @@ on_every_engine! {
     freshness_tells_the_last_clean_run,
 }
 
-async fn claim(store: &mut impl Store, run_id: &str) -> Claim {
+pub(crate) async fn claim(store: &mut impl Store, run_id: &str) -> Claim {
     store
         .claim(SOURCE, run_id, run_id, TTL)
         .await
@@ -240,14 +240,14 @@ async fn claim(store: &mut impl Store, run_id: &str) -> Claim {
 }
 
 /// Claims, commits and releases.
-async fn commit(store: &mut impl Store, commit: &Commit<'_>) -> Receipt {
+pub(crate) async fn commit(store: &mut impl Store, commit: &Commit<'_>) -> Receipt {
     let held = claim(store, commit.run_id).await;
     let receipt = store.commit(&held, commit).await.expect("a commit");
     store.release(&held).await.expect("a release");
     receipt
 }
 
-async fn import(store: &mut impl Store, rows: &[Intent<'_>]) {
+pub(crate) async fn import(store: &mut impl Store, rows: &[Intent<'_>]) {
     let rows = intents(rows);
     let all: Vec<usize> = (0..rows.len()).collect();
     let imported: Vec<_> = rows.status.iter().copied().map(Some).collect();
@@ -287,11 +287,11 @@ async fn open_breaks(store: &mut impl Store) -> Vec<(String, BreakState)> {
         .collect()
 }
 
-fn exit_of<T: std::fmt::Debug>(result: Result<T, Failure>) -> Exit {
+pub(crate) fn exit_of<T: std::fmt::Debug>(result: Result<T, Failure>) -> Exit {
     result.expect_err("a failure").exit
 }
 
-fn note(reason: &str) -> Note<'_> {
+pub(crate) fn note(reason: &str) -> Note<'_> {
     Note {
         reason,
         by: "me",

@@ -42,17 +42,14 @@ struct Column {
 impl Column {
     fn add(&mut self, bytes: Option<&[u8]>) {
         self.count += 1;
-        match bytes {
-            Some(bytes) => {
-                let length = i32::try_from(bytes.len()).expect("a field is far below 2 GiB");
-                self.bytes.extend(length.to_be_bytes());
-                self.bytes.extend(bytes);
-            }
-            None => {
-                self.has_null = true;
-                self.bytes.extend((-1_i32).to_be_bytes());
-            }
-        }
+        let Some(bytes) = bytes else {
+            self.has_null = true;
+            self.bytes.extend((-1_i32).to_be_bytes());
+            return;
+        };
+        let length = i32::try_from(bytes.len()).expect("a field is far below 2 GiB");
+        self.bytes.extend(length.to_be_bytes());
+        self.bytes.extend(bytes);
     }
 }
 

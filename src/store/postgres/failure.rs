@@ -20,16 +20,16 @@ pub(super) fn code(error: &Error) -> String {
     error
         .as_database_error()
         .and_then(sqlx::error::DatabaseError::code)
-        .map(|code| code.into_owned())
+        .map(std::borrow::Cow::into_owned)
         .unwrap_or_default()
 }
 
 /// What an error means to its transaction. Serialization failures and deadlocks are races, and so is a duplicate key: the
 /// inserts say what happens to rows that are there, so only a row of somebody else's can collide. Locks and statements
-/// that took too long are races too.
+/// that took too long are races too, and so is a schema or table that another migration made meanwhile.
 pub(super) fn trouble(error: &Error) -> Trouble {
     match code(error).as_str() {
-        "40001" | "40P01" | "23505" | "55P03" | "57014" => Trouble::Race,
+        "40001" | "40P01" | "23505" | "55P03" | "57014" | "42P06" | "42P07" => Trouble::Race,
         // Ended by an administrator, by a crash of the server, or for being idle.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" => Trouble::Lost,
         code if code.starts_with("08") => Trouble::Lost,

@@ -9,7 +9,7 @@
 use super::session::PgSession;
 use crate::exit::{Exit, Failure};
 use crate::store::sql::dialect::{Sql, sql};
-use crate::store::sql::engine::{Columns, Engine};
+use crate::store::sql::engine::{Columns, Engine, keys};
 
 /// Every step of the schema, in order; the number is the version after it.
 const MIGRATIONS: &[(i64, &str)] = &[(
@@ -26,9 +26,30 @@ const IS_THERE: Sql = sql!(
      and has_schema_privilege(oid, 'usage')) as is_open, \
      (select count(*) from pg_class as c join pg_namespace as n on n.oid = c.relnamespace \
      where n.nspname = $1 and c.relname = 'schema_version') as is_marked, \
+     (select count(*) from pg_class as c join pg_namespace as n on n.oid = c.relnamespace \
+     where n.nspname = $1 and c.relkind = 'r') as tables, \
+     (select coalesce(string_agg(c.relname, ', ' order by c.relname), '') \
+     from pg_class as c join pg_namespace as n on n.oid = c.relnamespace \
+     where n.nspname = $1 and c.relkind = 'r' and c.relname <> 'schema_version' \
+     and not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert') \
+     and (has_table_privilege(c.oid, 'update') or c.relname <> all ($2)))) as not_granted, \
      (select count(*) where current_setting('transaction_read_only') = 'on') as is_read_only, \
      current_setting('server_encoding') as encoding"
 );
+
+/// The tables whose rows change; the others only grow.
+const CHANGING: [&str; 10] = [
+    "breaks",
+    "intents",
+    "leases",
+    "matches",
+    "operations",
+    "run_commits",
+    "run_keys",
+    "run_reports",
+    "runs",
+    "watermarks",
+];
 
 const WHICH_VERSION: Sql = sql!("select version from schema_version where only_row = 1");
 
@@ -61,7 +82,7 @@ pub(super) async fn look(
     to_write: bool,
 ) -> Result<(), Failure> {
     let row = session
-        .one("opening it", IS_THERE, &[schema.into()])
+        .one("opening it", IS_THERE, &[schema.into(), keys(&CHANGING)])
         .await?;
     if row.int("is_there")? == 0 {
         return Err(missing(&format!("there is no schema {schema}")));
@@ -83,7 +104,20 @@ pub(super) async fn look(
                 .remedy("name the primary in [store] url, or let the role write"),
         );
     }
-    assert_version(session).await
+    assert_version(session).await?;
+    let not_granted = row.text("not_granted")?;
+    if to_write && !not_granted.is_empty() {
+        return Err(Failure::new(
+            Exit::Denied,
+            format!("the role of [store] url may not write {not_granted}"),
+        )
+        .remedy(format!(
+            "grant select and insert on every table of schema {schema}, and update on {}; \
+             what is not among them is append-only",
+            CHANGING.join(", ")
+        )));
+    }
+    Ok(())
 }
 
 fn missing(what: &str) -> Failure {
@@ -109,7 +143,9 @@ fn other_version(found: i64) -> Failure {
 /// Brings the schema to this version, inside the transaction that has begun.
 pub(super) async fn migrate(session: &mut PgSession, schema: &str) -> Result<(), Failure> {
     let doing = "migrating it";
-    let row = session.one(doing, IS_THERE, &[schema.into()]).await?;
+    let row = session
+        .one(doing, IS_THERE, &[schema.into(), keys(&CHANGING)])
+        .await?;
     let encoding = row.text("encoding")?;
     if encoding != "UTF8" {
         return Err(Failure::new(
@@ -124,6 +160,13 @@ pub(super) async fn migrate(session: &mut PgSession, schema: &str) -> Result<(),
             .await?;
     }
     if row.int("is_marked")? == 0 {
+        if row.int("tables")? > 0 {
+            return Err(Failure::new(
+                Exit::NotReady,
+                format!("schema {schema} holds tables that are not paysweep's"),
+            )
+            .remedy("name another with ?schema=NAME in [store] url; nothing is created over"));
+        }
         session.send(doing, MAKE_THE_MARK.to_owned()).await?;
     } else if assert_version(session).await.is_ok() {
         return Ok(());

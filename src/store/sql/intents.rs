@@ -112,16 +112,16 @@ pub(super) async fn import(
 ) -> Result<u64, Failure> {
     let doing = "writing intents";
     let rows = Rows::new(writing, changes);
+    let id = |index: usize| changes.rows.text.get(changes.rows.intent_id[index]);
+    // In the order of the key, so that tables and indexes grow at their end.
+    let mut new = changes.new.to_vec();
+    new.sort_by_key(|index| id(*index));
     let added = session
-        .write_many(doing, &ADD_INTENTS, changes.new.len(), |at, values| {
-            rows.bind(changes.new[at], values);
+        .write_many(doing, &ADD_INTENTS, new.len(), |at, values| {
+            rows.bind(new[at], values);
         })
         .await?;
-    let ids: Vec<&str> = changes
-        .changed
-        .iter()
-        .map(|index| changes.rows.text.get(changes.rows.intent_id[*index]))
-        .collect();
+    let ids: Vec<&str> = changes.changed.iter().map(|index| id(*index)).collect();
     keep_versions(session, writing, &ids, "import").await?;
     let overwritten = session
         .write_many(

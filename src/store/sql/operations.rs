@@ -79,12 +79,18 @@ pub(super) async fn write(
     commit: &Commit<'_>,
 ) -> Result<(), Failure> {
     let rows = Rows::new(source, commit);
+    // In the order of the key, so that tables and indexes grow at their end.
+    let mut new = commit.new_operations.to_vec();
+    new.sort_by_key(|index| {
+        let operations = commit.operations;
+        operations.text.get(operations.operation_id[*index])
+    });
     session
         .write_many(
             "writing operations",
             &ADD_OPERATIONS,
-            commit.new_operations.len(),
-            |at, values| rows.bind(commit.new_operations[at], values),
+            new.len(),
+            |at, values| rows.bind(new[at], values),
         )
         .await?;
     for chunk in commit.updated_operations.chunks(KEYS_MAX) {

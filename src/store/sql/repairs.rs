@@ -124,18 +124,18 @@ async fn write_chunk(
     repairs: &[Repair],
     evidence: &HashMap<&str, &str>,
 ) -> Result<Vec<Written>, Failure> {
-    let mut known = present_states(session, repairs).await?;
+    let known = present_states(session, repairs).await?;
+    let mut moved: HashSet<&str> = HashSet::new();
     let mut written = vec![Written::Held; repairs.len()];
     let (mut new, mut moving) = (Vec::new(), Vec::new());
     for (index, repair) in repairs.iter().enumerate() {
         let present = known.get(repair.id.as_str()).map(|(state, _)| *state);
-        if !moves(present, repair)? {
+        // Were it brought twice, the second would be held.
+        if !moves(present, repair)? || !moved.insert(repair.id.as_str()) {
             continue;
         }
         if present.is_none() {
             new.push(repair);
-            // Were it brought twice, the second would be held.
-            known.insert(repair.id.clone(), (repair.state, 0));
         }
         moving.push(index);
     }
