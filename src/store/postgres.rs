@@ -106,11 +106,6 @@ impl PostgresStore {
         SqlStore { database }.close_connection().await
     }
 
-    /// Whether the store is of this version, and where it is.
-    pub fn address(&self) -> &Address {
-        &self.database.address
-    }
-
     /// Closes the connection.
     pub async fn close_connection(self) -> Result<(), Failure> {
         match self.database.session {

@@ -16,7 +16,8 @@ struct Server {
     before: String,
     /// What follows it: options of a connection.
     after: String,
-    template: String,
+    /// A database with an empty store, to copy; none on a server that is somebody else's, where it would stay behind.
+    template: Option<String>,
 }
 
 /// A database of one test; it is dropped with this.
@@ -27,8 +28,14 @@ pub(crate) struct Database {
 impl Database {
     /// A database with an empty store.
     pub(crate) async fn migrated() -> Database {
-        let template = server().template.clone();
-        Database::made(&format!("template \"{template}\"")).await
+        if let Some(template) = &server().template {
+            return Database::made(&format!("template \"{template}\"")).await;
+        }
+        let database = Database::empty().await;
+        PostgresStore::migrate(&database.address())
+            .await
+            .expect("a migration");
+        database
     }
 
     /// An empty database.
@@ -142,43 +149,45 @@ fn server() -> &'static Server {
 }
 
 fn start() -> Result<Server, String> {
-    let url = match std::env::var("DATABASE_URL") {
-        Ok(url) if !url.is_empty() => url,
-        _ => private_server()?,
-    };
+    let given = std::env::var("DATABASE_URL")
+        .ok()
+        .filter(|url| !url.is_empty());
+    let is_given = given.is_some();
+    let url = given.map_or_else(private_server, Ok)?;
     let (place, options) = url.split_once('?').unwrap_or((&url, ""));
     let (before, _) = place
         .rsplit_once('/')
         .filter(|(before, _)| before.contains("://"))
         .ok_or("DATABASE_URL has to name a database: postgres://user@host/postgres")?;
-    let template = format!("paysweep_template_{}", std::process::id());
-    let server = Server {
+    let mut server = Server {
         before: format!("{before}/"),
         after: if options.is_empty() {
             String::new()
         } else {
             format!("?{options}")
         },
-        template: template.clone(),
+        template: None,
     };
-    let address_of = |name: &str| format!("{}{name}{}", server.before, server.after);
-    let (admin, stored) = (address_of("postgres"), address_of(&template));
+    if !is_given {
+        let template = "paysweep_template";
+        let address_of = |name: &str| format!("{}{name}{}", server.before, server.after);
+        make_template(address_of("postgres"), template, address_of(template))?;
+        server.template = Some(template.to_owned());
+    }
+    Ok(server)
+}
+
+fn make_template(admin: String, name: &str, url: String) -> Result<(), String> {
+    let create = format!("create database \"{name}\" template template0");
     aside(move || async move {
-        let statements = [
-            format!("drop database if exists \"{template}\""),
-            format!("create database \"{template}\" template template0 encoding 'UTF8'"),
-        ];
-        for statement in statements {
-            administer_at(&admin, statement)
-                .await
-                .map_err(|error| format!("the server of the tests: {error}"))?;
-        }
-        let address = Address::parse(&stored).map_err(|failure| failure.to_string())?;
+        administer_at(&admin, create)
+            .await
+            .map_err(|error| format!("the server of the tests: {error}"))?;
+        let address = Address::parse(&url).map_err(|failure| failure.to_string())?;
         PostgresStore::migrate(&address)
             .await
             .map_err(|failure| failure.to_string())
-    })?;
-    Ok(server)
+    })
 }
 
 /// Starts a server that ends with this process, and gives the URL of a database of it.

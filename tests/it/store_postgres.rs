@@ -14,7 +14,8 @@ use paysweep::model::operation::Operations;
 use paysweep::model::repair::RepairState;
 use paysweep::model::verdict::Rule;
 use paysweep::store::contract::{
-    Claim, Commit, IntentChanges, Link, OperationSelection, Outcome, RunKey, RunStart, Store,
+    Claim, Commit, Decision, IntentChanges, Link, OperationSelection, Outcome, RunKey, RunStart,
+    Store,
 };
 use paysweep::store::postgres::{Address, Mode, PostgresStore};
 use paysweep::time::Span;
@@ -69,7 +70,7 @@ async fn commit_of_everything(
 }
 
 /// What [`commit_of_everything`] leaves behind, once.
-async fn assert_everything_once(database: &Database, is_there: bool) {
+async fn assert_everything_once(database: &Database) {
     let counts: Vec<i64> = sqlx::query(
         "select (select count(*) from paysweep.run_commits), \
          (select count(*) from paysweep.operations), (select count(*) - 1 from paysweep.intents), \
@@ -83,12 +84,7 @@ async fn assert_everything_once(database: &Database, is_there: bool) {
     .await
     .map(|row| (0..9).map(|at| row.get(at)).collect())
     .expect("counts");
-    let want = if is_there {
-        [1, 2, 1, 1, 1, 1, 1, 1, 1]
-    } else {
-        [0; 9]
-    };
-    assert_eq!(counts, want);
+    assert_eq!(counts, [1, 2, 1, 1, 1, 1, 1, 1, 1]);
 }
 
 #[tokio::test]
@@ -388,6 +384,69 @@ async fn two_persons_decide_about_one_break_one_after_the_other() {
 }
 
 #[tokio::test]
+async fn of_eight_persons_who_approve_a_repair_one_did() {
+    let database = Database::migrated().await;
+    let mut store = database.store().await;
+    let rows = Operations::default();
+    let written = Commit {
+        repairs: &[set_succeeded("p1", 1, RepairState::Proposed)],
+        ..nothing("r1", &rows)
+    };
+    commit(&mut store, &written).await;
+    let address = database.address();
+    let outcomes = at_once(8, move |_| {
+        let address = address.clone();
+        async move {
+            let mut store = PostgresStore::open(&address, Mode::ReadWrite)
+                .await
+                .expect("a store");
+            let note = super::store::note("fine");
+            store.decide("p1", Decision::Approve, &note).await
+        }
+    })
+    .await;
+    // Those who came second collide with an event of the same number, look again, and see that it is decided.
+    let exits: Vec<Option<Exit>> = outcomes
+        .into_iter()
+        .map(|outcome| outcome.err().map(|failure| failure.exit))
+        .collect();
+    assert_eq!(exits.iter().filter(|exit| exit.is_none()).count(), 1);
+    assert_eq!(
+        exits
+            .iter()
+            .filter(|exit| **exit == Some(Exit::Rejected))
+            .count(),
+        7,
+        "{exits:?}"
+    );
+    let repair = store.repair("p1").await.expect("a repair");
+    assert_eq!(repair.events.len(), 2);
+}
+
+#[tokio::test]
+async fn a_commit_that_is_dropped_half_way_leaves_nothing_and_the_store_usable() {
+    let database = Database::migrated().await;
+    let mut store = database.store().await;
+    import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
+    let held = claim(&mut store, "r1").await;
+    let mut patience = std::time::Duration::from_micros(200);
+    let mut dropped = 0;
+    loop {
+        let commit = commit_of_everything(&mut store, &held);
+        match tokio::time::timeout(patience, commit).await {
+            Err(_) => dropped += 1,
+            Ok(outcome) => {
+                outcome.expect("a commit");
+                break;
+            }
+        }
+        patience += patience / 2;
+    }
+    assert!(dropped > 0);
+    assert_everything_once(&database).await;
+}
+
+#[tokio::test]
 async fn a_session_that_is_killed_at_any_statement_leaves_all_or_nothing_and_is_made_good() {
     const TABLES: [&str; 9] = [
         "run_commits",
@@ -428,7 +487,7 @@ async fn a_session_that_is_killed_at_any_statement_leaves_all_or_nothing_and_is_
         database.run(&bombs).await;
         let outcome = commit_of_everything(&mut store, &held).await;
         assert_eq!(outcome.expect("a commit"), Outcome::Committed, "{at}");
-        assert_everything_once(&database, true).await;
+        assert_everything_once(&database).await;
         let steps: i64 = sqlx::query_scalar("select last_value from public.steps")
             .fetch_one(&mut database.connection().await)
             .await
@@ -579,7 +638,7 @@ async fn a_connection_that_breaks_at_the_commit_is_resolved_to_what_really_happe
                 );
             }
         }
-        assert_everything_once(&database, true).await;
+        assert_everything_once(&database).await;
     }
 }
 

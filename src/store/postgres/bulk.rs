@@ -1,11 +1,12 @@
-//! Many rows in one statement: each column travels as one array.
+//! Many rows in one statement: a column travels as one array, or once where all rows have the same in it.
 //!
 //! # Decisions
 //!
-//! `insert … select from unnest(…)` and not `copy`: rows that are there already have to be left alone, which `copy` cannot
-//! do without a temporary table, and a temporary table is state of a session.
+//! - `insert … select from unnest(…)` and not `copy`: rows that are there already have to be left alone, which `copy` cannot
+//!   do without a temporary table, and a temporary table is state of a session.
+//! - The server takes every array apart into a list of its own, which is most of what it costs beyond the insert itself.
+//!   Most columns of most rows say the same (the source, the currency, no refund), so those are no arrays.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use sqlx::encode::IsNull;
@@ -30,37 +31,73 @@ enum Kind {
     Int,
 }
 
-/// One column as the engine's binary form of an array, without its head.
+/// One column, in the engine's binary form.
 #[derive(Debug)]
 struct Column {
     kind: Kind,
-    has_null: bool,
     count: i32,
-    bytes: Vec<u8>,
+    /// The first value.
+    first: Option<Vec<u8>>,
+    /// The elements of the array; empty as long as all values are the first one.
+    elements: Vec<u8>,
+    is_array: bool,
+    has_null: bool,
 }
 
 impl Column {
-    fn add(&mut self, bytes: Option<&[u8]>) {
-        self.count += 1;
-        let Some(bytes) = bytes else {
-            self.has_null = true;
-            self.bytes.extend((-1_i32).to_be_bytes());
-            return;
-        };
-        let length = i32::try_from(bytes.len()).expect("a field is far below 2 GiB");
-        self.bytes.extend(length.to_be_bytes());
-        self.bytes.extend(bytes);
+    fn new(kind: Kind, first: Option<&[u8]>) -> Column {
+        Column {
+            kind,
+            count: 1,
+            first: first.map(<[u8]>::to_vec),
+            elements: Vec::new(),
+            is_array: false,
+            has_null: first.is_none(),
+        }
     }
+
+    fn add(&mut self, bytes: Option<&[u8]>) {
+        if !self.is_array && self.first.as_deref() != bytes {
+            self.become_array();
+        }
+        if self.is_array {
+            add_element(&mut self.elements, bytes);
+        }
+        self.has_null |= bytes.is_none();
+        self.count += 1;
+    }
+
+    fn become_array(&mut self) {
+        self.is_array = true;
+        for _ in 0..self.count {
+            add_element(&mut self.elements, self.first.as_deref());
+        }
+    }
+}
+
+fn add_element(elements: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    let length = bytes.map_or(-1, |bytes| {
+        i32::try_from(bytes.len()).expect("a field is far below 2 GiB")
+    });
+    elements.extend(length.to_be_bytes());
+    elements.extend(bytes.unwrap_or_default());
 }
 
 impl Type<Postgres> for Column {
     fn type_info() -> PgTypeInfo {
-        <Vec<String> as Type<Postgres>>::type_info()
+        <String as Type<Postgres>>::type_info()
     }
 }
 
 impl Encode<'_, Postgres> for Column {
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        if !self.is_array {
+            let Some(value) = &self.first else {
+                return Ok(IsNull::Yes);
+            };
+            buffer.extend(value);
+            return Ok(IsNull::No);
+        }
         // The fixed numbers of the types, as in the engine's catalogue.
         let element: i32 = match self.kind {
             Kind::Text => 25,
@@ -70,14 +107,16 @@ impl Encode<'_, Postgres> for Column {
         for number in [1, i32::from(self.has_null), element, self.count, 1] {
             buffer.extend(number.to_be_bytes());
         }
-        buffer.extend(&self.bytes);
+        buffer.extend(&self.elements);
         Ok(IsNull::No)
     }
 
     fn produces(&self) -> Option<PgTypeInfo> {
-        Some(match self.kind {
-            Kind::Text => <Vec<String> as Type<Postgres>>::type_info(),
-            Kind::Int => <Vec<i64> as Type<Postgres>>::type_info(),
+        Some(match (self.kind, self.is_array) {
+            (Kind::Text, false) => <String as Type<Postgres>>::type_info(),
+            (Kind::Text, true) => <Vec<String> as Type<Postgres>>::type_info(),
+            (Kind::Int, false) => <i64 as Type<Postgres>>::type_info(),
+            (Kind::Int, true) => <Vec<i64> as Type<Postgres>>::type_info(),
         })
     }
 }
@@ -93,17 +132,13 @@ pub(crate) struct PgValues {
 
 impl PgValues {
     fn add(&mut self, kind: Kind, bytes: Option<&[u8]>) -> &mut PgValues {
-        if self.at == self.columns.len() {
-            self.columns.push(Column {
-                kind,
-                has_null: false,
-                count: 0,
-                bytes: Vec::new(),
-            });
+        match self.columns.get_mut(self.at) {
+            None => self.columns.push(Column::new(kind, bytes)),
+            Some(column) => {
+                debug_assert_eq!(column.kind, kind, "a column holds one kind of value");
+                column.add(bytes);
+            }
         }
-        let column = &mut self.columns[self.at];
-        debug_assert_eq!(column.kind, kind, "a column holds one kind of value");
-        column.add(bytes);
         self.bytes += 4 + bytes.map_or(0, <[u8]>::len);
         self.at += 1;
         self
@@ -137,7 +172,6 @@ pub(super) async fn write(
     count: usize,
     mut bind: impl FnMut(usize, &mut PgValues),
 ) -> Result<u64, Failure> {
-    let sql: Arc<str> = sql(bulk).into();
     let mut pack = |from: usize| {
         let mut values = PgValues::default();
         let mut to = from;
@@ -146,19 +180,26 @@ pub(super) async fn write(
             bind(to, &mut values);
             to += 1;
         }
+        // Something has to say how many rows there are.
+        if values.columns.iter().all(|column| !column.is_array)
+            && let Some(first) = values.columns.first_mut()
+        {
+            first.become_array();
+        }
         (values, to)
     };
     let mut written = 0;
     let (mut values, mut to) = pack(0);
     let mut from = 0;
     while from < count {
+        let sql = sql(bulk, &values.columns);
         let mut arguments = PgArguments::default();
         for column in values.columns {
             arguments
                 .add(column)
                 .map_err(|error| super::failure::failure(doing, &sqlx::Error::Encode(error)))?;
         }
-        let statement = session.write_with(doing, AssertSqlSafe(Arc::clone(&sql)), arguments);
+        let statement = session.write_with(doing, AssertSqlSafe(sql), arguments);
         // The next values are made while the server writes these.
         let (result, next) = tokio::join!(statement, async { pack(to) });
         written += result?;
@@ -168,13 +209,23 @@ pub(super) async fn write(
     Ok(written)
 }
 
-fn sql(bulk: &Bulk) -> String {
-    let mut sql = format!("insert into {} select * from unnest(", bulk.into);
-    for column in 1..=bulk.columns {
-        let comma = if column == 1 { "" } else { ", " };
-        // Writing into a String does not fail.
-        let _ = write!(sql, "{comma}${column}");
+fn sql(bulk: &Bulk, columns: &[Column]) -> String {
+    let (mut selected, mut arrays, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, column) in (1..).zip(columns) {
+        if column.is_array {
+            selected.push(format!("rows.c{number}"));
+            arrays.push(format!("${number}"));
+            names.push(format!("c{number}"));
+        } else {
+            selected.push(format!("${number}"));
+        }
     }
-    let _ = write!(sql, ") {}", bulk.tail);
-    sql
+    format!(
+        "insert into {} select {} from unnest({}) as rows ({}) {}",
+        bulk.into,
+        selected.join(", "),
+        arrays.join(", "),
+        names.join(", "),
+        bulk.tail
+    )
 }

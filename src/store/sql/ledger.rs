@@ -195,7 +195,7 @@ pub(super) async fn decide(
             )));
         }
     };
-    event(session, &found.item.id, next, note).await?;
+    event(session, &found, next, note).await?;
     detail(session, &found.item.id).await
 }
 
@@ -217,6 +217,6 @@ pub(super) async fn apply(
         run_id: "",
         at: note.at,
     };
-    carry_out_one(session, writing, &found.item, note).await?;
+    carry_out_one(session, writing, &found, note).await?;
     detail(session, &found.item.id).await
 }

@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::model::intent::IntentKind;
 use crate::model::repair::{Repair, RepairAction, RepairState};
 use crate::model::verdict::Rule;
-use crate::store::contract::Note;
+use crate::store::contract::{Note, RepairDetail};
 use crate::store::rows::word;
 use crate::time::Instant;
 
@@ -33,12 +33,6 @@ const ADD_EVENTS: Bulk = Bulk {
     columns: 7,
     tail: "",
 };
-
-const ADD_EVENT: Sql = sql!(
-    "insert into repair_events (repair_id, event_no, state, done_at, done_by, run_id, note) \
-    select $1, 1 + (select coalesce(max(event_no), 0) from repair_events where repair_id = $1), \
-    $2, $3, $4, '', $5"
-);
 
 const SET_STATUS_AND_REF: Sql = sql!(
     "update intents set status = planned.value ->> 'status', \
@@ -225,18 +219,18 @@ async fn void_older(
 pub(super) async fn carry_out_one(
     session: &mut impl Engine,
     writing: Writing<'_>,
-    repair: &Repair,
+    repair: &RepairDetail,
     note: &Note<'_>,
 ) -> Result<(), Failure> {
-    let failed = carry_out(session, writing, &[repair]).await?;
+    let failed = carry_out(session, writing, &[&repair.item]).await?;
     if failed.is_empty() {
-        return event(session, &repair.id, RepairState::Applied, note).await;
+        return event(session, repair, RepairState::Applied, note).await;
     }
     let failed = Note {
         reason: ROW_HAD_CHANGED,
         ..*note
     };
-    event(session, &repair.id, RepairState::Failed, &failed).await
+    event(session, repair, RepairState::Failed, &failed).await
 }
 
 /// Does what repairs say. Returns the ids of those that found their row changed.
@@ -431,25 +425,26 @@ async fn add(
     Ok(())
 }
 
-/// Appends a step that a person took.
+/// Appends a step that a person took, as the one after those that were read. Where somebody else took a step meanwhile,
+/// the number is taken, and all of it is done again.
 pub(super) async fn event(
     session: &mut impl Engine,
-    repair_id: &str,
+    repair: &RepairDetail,
     state: RepairState,
     note: &Note<'_>,
 ) -> Result<(), Failure> {
+    let next = 1 + i64::try_from(repair.events.len()).expect("a repair takes a few steps");
     session
-        .write(
-            "writing repairs",
-            ADD_EVENT,
-            &[
-                repair_id.into(),
-                state.as_str().into(),
-                note.at.0.into(),
-                note.by.into(),
-                note.reason.into(),
-            ],
-        )
+        .write_many("writing repairs", &ADD_EVENTS, 1, |_, values| {
+            values
+                .text(&repair.item.id)
+                .int(next)
+                .text(state.as_str())
+                .int(note.at.0)
+                .text(note.by)
+                .text("")
+                .text(note.reason);
+        })
         .await?;
     Ok(())
 }
