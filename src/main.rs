@@ -1,4 +1,8 @@
 //! The only reader of arguments, environment, clock and signals: parse, run, exit code.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "clock and environment are read here and handed on"
+)]
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

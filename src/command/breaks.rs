@@ -67,7 +67,10 @@ pub async fn execute(
         }
         BreaksCommand::Show { id } => {
             let mut store = super::store_to_read(&settings).await?;
-            let detail = store.break_detail(id, now).await?;
+            let detail = store
+                .break_detail(super::typed_id(id)?, now)
+                .await
+                .map_err(|failure| failure.state("nothing was written"))?;
             match common.format() {
                 Format::Json => world.say(&pretty(&detail_json(&detail, now)))?,
                 Format::Table => world.say(&detail_text(&detail, now))?,
@@ -87,7 +90,7 @@ pub async fn execute(
             }
             let mut store = super::store(&settings).await?;
             let by = super::person(world);
-            for id in ids {
+            for id in &named(&mut store, ids, now).await? {
                 let item = store
                     .acknowledge(
                         id,
@@ -112,7 +115,7 @@ pub async fn execute(
         } => {
             let mut store = super::store(&settings).await?;
             let by = super::person(world);
-            for id in ids {
+            for id in &named(&mut store, ids, now).await? {
                 let item = store
                     .close(
                         id,
@@ -132,6 +135,34 @@ pub async fn execute(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// The whole ids of breaks that were typed, each once. One that cannot be decided about stops all of them, so that
+/// nothing is done by halves.
+async fn named<S: Store>(
+    store: &mut S,
+    typed: &[String],
+    now: Instant,
+) -> Result<Vec<String>, Failure> {
+    let state = "nothing was written";
+    let mut ids = Vec::new();
+    for id in typed {
+        let found = store
+            .break_detail(id, now)
+            .await
+            .map_err(|failure| failure.state(state))?;
+        let item = found.item;
+        if !matches!(item.state, BreakState::Open | BreakState::Acknowledged) {
+            return Err(
+                Failure::rejected(format!("break {} is {} already", item.id, item.state))
+                    .state(state),
+            );
+        }
+        if !ids.contains(&item.id) {
+            ids.push(item.id);
+        }
+    }
+    Ok(ids)
 }
 
 fn list(found: &[Break], now: Instant, limit: usize) -> String {

@@ -9,7 +9,7 @@ use crate::store::postgres::{Mode, PostgresStore};
 use crate::store::sqlite::SqliteStore;
 use crate::time::{Instant, Span};
 
-use super::{World, run};
+use super::{World, frame, prepare};
 
 struct Row {
     name: String,
@@ -128,11 +128,11 @@ async fn last_run(store: &mut impl Store) -> Result<String, Failure> {
 
 fn source_rows(source: &SourceSettings, now: Instant, rows: &mut Vec<Row>) {
     let name = format!("source {}", source.name);
-    let profile = match run::profile(&source.profile) {
+    let profile = match prepare::profile(&source.profile) {
         Ok(profile) => profile,
         Err(failure) => return rows.push(failed(&name, &failure)),
     };
-    let spans = source.spans(run::profile_spans(&profile));
+    let spans = source.spans(prepare::profile_spans(&profile));
     let needed =
         Span(profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0);
     let reach = Span(spans.lag.0 + spans.lookback.0);
@@ -154,7 +154,7 @@ fn source_rows(source: &SourceSettings, now: Instant, rows: &mut Vec<Row>) {
         .collect();
     match files::read(&profile, &source.read, std::path::Path::new(""), &patterns) {
         Ok(feed) => {
-            let reached = run::complete_through(source.complete_through, now, &feed)
+            let reached = frame::complete_through(source.complete_through, now, &feed)
                 .map_or_else(|| "nothing".to_owned(), |at| at.to_string());
             let verified = if feed.is_verified {
                 "verified"
@@ -175,7 +175,7 @@ fn source_rows(source: &SourceSettings, now: Instant, rows: &mut Vec<Row>) {
 }
 
 fn intents_row(settings: &Settings) -> Row {
-    match (settings.intents.kind, run::read_intents(settings)) {
+    match (settings.intents.kind, prepare::read_intents(settings)) {
         (_, Err(failure)) => failed("intents", &failure),
         (IntentsKind::Csv, Ok(rows)) => ok(
             "intents",

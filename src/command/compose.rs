@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use crate::cli::CommonArgs;
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Severity};
+use crate::model::intent::Intents;
 use crate::model::repair::Repair;
 use crate::model::run::{Basis, Tally, Total, Watermark, Window};
 use crate::model::verdict::Disposition;
 use crate::money::{Currency, Money, format_minor};
-use crate::reconcile::rules::{Frame, Rules};
-use crate::reconcile::{self, Finding, Outcome};
+use crate::reconcile::rules::Frame;
+use crate::reconcile::{self, Finding, Outcome, Seen};
 use crate::report::{
     Accounting, BreakLine, Carried, Check, CheckStatus, FileLine, IgnoredLine, Include, MatchLine,
     OutcomeName, PendingLine, Reason, ResolvedLine, RunInfo, RunReport, SourceReport, Summary,
@@ -28,6 +29,7 @@ use super::gather::Gathered;
 pub struct Slice {
     name: String,
     has_memory: bool,
+    has_stored_watermark: bool,
     frame: Frame,
     watermark_before: Option<Instant>,
     watermark_after: Option<Instant>,
@@ -45,9 +47,8 @@ impl Slice {
     )]
     pub fn new(
         source: &SourceSettings,
-        _rules: &Rules,
         frame: Frame,
-        stored: Option<Watermark>,
+        stored: Option<&Watermark>,
         advance: Option<Watermark>,
         feed: Feed,
         gathered: Gathered,
@@ -58,6 +59,7 @@ impl Slice {
         Slice {
             name: source.name.clone(),
             has_memory: true,
+            has_stored_watermark: stored.is_some(),
             frame,
             watermark_before: Some(before),
             watermark_after: Some(advance.map_or(before, |watermark| watermark.hi)),
@@ -79,6 +81,7 @@ impl Slice {
         Slice {
             name: name.to_owned(),
             has_memory: false,
+            has_stored_watermark: false,
             frame,
             watermark_before: None,
             watermark_after: None,
@@ -91,6 +94,17 @@ impl Slice {
 }
 
 impl Slice {
+    /// The oldest row of a feed that does not reach back to where the last run ended.
+    fn begins_after_watermark(&self) -> Option<Instant> {
+        let operations = &self.gathered.recognised.operations;
+        let oldest = (0..operations.len())
+            .filter(|&row| !matches!(self.gathered.recognised.seen[row], Seen::Stored))
+            .map(|row| operations.occurred_at[row])
+            .min()?;
+        let is_next_run = self.frame.window.basis == Basis::Watermark && self.has_stored_watermark;
+        (is_next_run && self.watermark_before.is_some_and(|mark| oldest > mark)).then_some(oldest)
+    }
+
     /// How far the source is complete.
     pub fn covered(&self) -> Option<Instant> {
         self.frame.covered
@@ -244,7 +258,7 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
         carried,
         resolved: told.slices.iter().flat_map(resolved).collect(),
         checks: checks(told, facts),
-        warnings: warnings(told),
+        warnings: warnings(told, facts),
         matches: common
             .includes(Include::Matches)
             .then(|| told.slices.iter().flat_map(matches).collect()),
@@ -351,12 +365,15 @@ fn verdict(
         .iter()
         .map(|(exit, _)| *exit)
         .fold(Exit::Ok, Exit::worst);
+    // What was found has its name whatever `--fail-on` makes of the exit code: with an open break no run is clean.
     let name = match exit {
-        Exit::Ok => OutcomeName::Clean,
-        Exit::Differences if overdue || counted.iter().any(|line| is_open(line)) => {
+        Exit::Ok | Exit::Differences if overdue || breaks.iter().any(is_open) => {
             OutcomeName::Review
         }
-        Exit::Differences => OutcomeName::Repaired,
+        Exit::Ok | Exit::Differences if !carried.is_empty() || breaks.iter().any(is_repaired) => {
+            OutcomeName::Repaired
+        }
+        Exit::Ok | Exit::Differences => OutcomeName::Clean,
         other => OutcomeName::Exit(other),
     };
     crate::report::Outcome {
@@ -379,7 +396,8 @@ fn is_confirmation_overdue(told: &Told, facts: &RunFacts<'_>) -> bool {
 fn sources(told: &Told) -> Vec<SourceReport> {
     let judged = told.slices.iter().map(|slice| SourceReport {
         name: slice.name.clone(),
-        is_complete: slice.frame.covered.is_some() || slice.feed.rows == 0,
+        // A file source is read whole, or it is refused.
+        is_complete: true,
         operations: slice.outcome.operation_tally.read,
         outside_window: (0..slice.gathered.recognised.operations.len())
             .filter(|&row| slice.outcome.operations[row] == Disposition::OutOfScope)
@@ -394,7 +412,7 @@ fn sources(told: &Told) -> Vec<SourceReport> {
             .iter()
             .map(|file| FileLine {
                 path: file.name.clone(),
-                bytes: 0,
+                bytes: file.bytes,
                 rows: file.facts.rows,
                 sha256: file.sha256.clone(),
             })
@@ -636,14 +654,30 @@ fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
     checks
 }
 
-fn warnings(told: &Told) -> Vec<Warning> {
+fn warnings(told: &Told, facts: &RunFacts<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
+    if let (Some(settings), Some(slice)) = (facts.settings, told.slices.last()) {
+        warnings.extend(unknown_sources(settings, &slice.gathered.merged.intents));
+    }
     for slice in told.slices.iter().filter(|slice| slice.has_memory) {
         if slice.frame.is_feed_unchanged {
             warnings.push(Warning {
                 code: "feed_unchanged".to_owned(),
                 message: format!(
                     "{}: the files have the bytes of the last run; nothing new is called absent",
+                    slice.name
+                ),
+            });
+        }
+        if let Some(oldest) = slice.begins_after_watermark() {
+            let mark = slice
+                .watermark_before
+                .map_or_else(String::new, |at| at.to_string());
+            warnings.push(Warning {
+                code: "no_overlap".to_owned(),
+                message: format!(
+                    "{}: the oldest row ({oldest}) is later than the watermark ({mark}), so nothing shows that no file \
+                     is missing in between; let each export overlap the last one",
                     slice.name
                 ),
             });
@@ -659,6 +693,33 @@ fn warnings(told: &Told) -> Vec<Warning> {
         }
     }
     warnings
+}
+
+/// Intents of sources that are not configured: nobody asks for their operations here.
+fn unknown_sources(settings: &Settings, intents: &Intents) -> Option<Warning> {
+    let known: HashSet<&str> = settings
+        .sources
+        .iter()
+        .map(|source| source.name.as_str())
+        .collect();
+    let mut unknown: BTreeMap<&str, u64> = BTreeMap::new();
+    for &source in intents.source.iter().filter(|source| !source.is_empty()) {
+        let source = intents.text.get(source);
+        if !known.contains(source) {
+            *unknown.entry(source).or_default() += 1;
+        }
+    }
+    let counts: Vec<String> = unknown
+        .iter()
+        .map(|(source, count)| format!("{count} of \"{source}\""))
+        .collect();
+    (!counts.is_empty()).then(|| Warning {
+        code: "unknown_source".to_owned(),
+        message: format!(
+            "intents of sources that are not configured here, and so never judged: {}",
+            counts.join(", ")
+        ),
+    })
 }
 
 /// The break about a repair whose row had changed.

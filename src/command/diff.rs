@@ -2,7 +2,7 @@
 //! range; nothing is stored, acknowledged or moved, and repairs are only planned.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::cli::{CommonArgs, DiffArgs};
 use crate::exit::{Exit, Failure};
@@ -12,23 +12,22 @@ use crate::model::repair::RepairState;
 use crate::model::run::{Basis, CompleteThrough, Window};
 use crate::model::stored::StoredOperations;
 use crate::processor::ReadRules;
-use crate::processor::profile::Profile;
 use crate::reconcile::rules::{Frame, PerKind, Rules};
 use crate::reconcile::{self, recognise};
 use crate::settings::window::{self, WindowChoice};
 use crate::settings::{ProfileRef, Settings};
-use crate::source::files::{self, Feed};
+use crate::source::files::Feed;
 use crate::time::{Instant, Zone, parse_point};
 
 use super::compose::{self, RunFacts, Slice, Told};
 use super::gather::Gathered;
 use super::progress::Progress;
-use super::{World, deliver, run};
+use super::{World, deliver, frame, prepare};
 
 const STATE: &str = "nothing was written; diff never writes";
 
 /// `paysweep diff`.
-pub async fn execute(
+pub fn execute(
     arguments: &DiffArgs,
     common: &CommonArgs,
     world: &mut World<'_>,
@@ -119,7 +118,7 @@ fn typed(
     as_of: Instant,
     progress: &mut Progress,
 ) -> Result<Sides, Failure> {
-    let profile = run::profile(&ProfileRef::parse(
+    let profile = prepare::profile(&ProfileRef::parse(
         arguments.profile.as_deref().unwrap_or("canonical"),
     ))?;
     let mut rules = Rules::new("diff");
@@ -129,7 +128,7 @@ fn typed(
         rules.open_after = PerKind::all(grace);
     }
     progress.step("reading operations", None);
-    let feed = read(&profile, &ReadRules::default(), &arguments.operations)?;
+    let feed = prepare::read(&profile, &ReadRules::default(), &arguments.operations)?;
     progress.step("reading intents", None);
     let own = intents_csv::IntentsRules::default();
     let intents = intents_csv::read(&own, &intents.display().to_string(), intents)?;
@@ -157,10 +156,10 @@ fn configured(
     let mut sources = Vec::new();
     for name in super::source_names(settings, common)? {
         let source = settings.source(&name)?;
-        let profile = run::profile(&source.profile)?;
+        let profile = prepare::profile(&source.profile)?;
         progress.step(&format!("reading {name}"), None);
-        let feed = read(&profile, &source.read, &source.files)?;
-        let spans = source.spans(run::profile_spans(&profile));
+        let feed = prepare::read(&profile, &source.read, &source.files)?;
+        let spans = source.spans(prepare::profile_spans(&profile));
         let mut rules = Rules {
             payout_span: spans.payout_span,
             ..source.rules.clone()
@@ -175,7 +174,7 @@ fn configured(
         });
     }
     progress.step("reading intents", None);
-    let intents = run::read_intents(settings)?.ok_or_else(|| {
+    let intents = prepare::read_intents(settings)?.ok_or_else(|| {
         Failure::rejected("diff has no memory, and the configured intents are kept in the store")
             .remedy("name a file with --operations FILE --intents FILE, or use `paysweep run --dry-run`")
     })?;
@@ -201,14 +200,6 @@ fn claim(
     })
 }
 
-fn read(profile: &Profile, rules: &ReadRules, paths: &[PathBuf]) -> Result<Feed, Failure> {
-    let patterns: Vec<String> = paths
-        .iter()
-        .map(|path| path.to_string_lossy().into_owned())
-        .collect();
-    files::read(profile, rules, Path::new(""), &patterns)
-}
-
 fn compare(
     mut side: Side,
     intents: Intents,
@@ -218,7 +209,7 @@ fn compare(
     is_last: bool,
     linked: &HashSet<String>,
 ) -> Result<Slice, Failure> {
-    let covered = run::complete_through(side.complete_through, as_of, &side.feed);
+    let covered = frame::complete_through(side.complete_through, as_of, &side.feed);
     let frame = Frame {
         as_of,
         window,
@@ -226,12 +217,12 @@ fn compare(
         covered: covered.map(|at| at.min(window.to).min(as_of)),
         others_covered: others
             .iter()
-            .fold(Some(Instant::MAX), |all, other| Some(all?.min((*other)?))),
+            .try_fold(Instant::MAX, |all, other| Some(all.min((*other)?))),
         judges_unowned: is_last,
         is_feed_unchanged: false,
     };
     let operations = std::mem::take(&mut side.feed.operations);
-    let recognised = recognise::recognise(operations, &StoredOperations::default());
+    let recognised = recognise::recognise(operations, &StoredOperations::default(), &intents);
     let gathered = Gathered::without_memory(recognised, intents, linked);
     let mut outcome = reconcile::reconcile(&gathered.snapshot(), &side.rules, &frame);
     if !outcome.violations.is_empty() {

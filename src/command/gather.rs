@@ -140,7 +140,7 @@ pub async fn gather<S: Store>(
     }
     let open = store.open_breaks(&sources, question.as_of).await?;
     take_over(&mut stored, &merged);
-    let recognised = recognise::recognise(feed, &stored);
+    let recognised = recognise::recognise(feed, &stored, &merged.intents);
     drop(stored);
     let links = recognised.links(&merged.intents);
     let is_linked_elsewhere = merged

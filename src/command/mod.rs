@@ -3,6 +3,8 @@
 //! | module | command or step |
 //! |---|---|
 //! | [`run`] | `run`: the straight line |
+//! | `prepare` | each source with its profile, the files of both sides |
+//! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
 //! | [`compose`] | what is told: outcome, exit code and report of a run |
 //! | [`deliver`] | where it is told: stdout and files |
@@ -19,10 +21,12 @@ pub mod check;
 pub mod compose;
 pub mod deliver;
 pub mod diff;
+mod frame;
 pub mod gather;
 pub mod init;
 pub mod intents;
 pub mod migrate;
+mod prepare;
 pub mod profiles;
 pub mod progress;
 pub mod repairs;
@@ -76,7 +80,7 @@ pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> 
     let common = &cli.common;
     match &cli.command {
         Command::Run(arguments) => run::execute(arguments, common, world).await,
-        Command::Diff(arguments) => diff::execute(arguments, common, world).await,
+        Command::Diff(arguments) => diff::execute(arguments, common, world),
         Command::Breaks(command) => breaks::execute(command, common, world).await,
         Command::Repairs(command) => repairs::execute(command, common, world).await,
         Command::Runs(command) => runs::execute(command, common, world).await,
@@ -144,6 +148,14 @@ pub(crate) fn source_names(
         }
     }
     Ok(names)
+}
+
+/// An id or the beginning of one, as it was typed.
+pub(crate) fn typed_id(id: &str) -> Result<&str, Failure> {
+    match id.trim() {
+        "" => Err(Failure::rejected("an id may not be empty").state("nothing was written")),
+        id => Ok(id),
+    }
 }
 
 /// Who did something by hand: the user of the machine, as the environment names it.

@@ -27,6 +27,7 @@ pub fn show(name: &str, world: &mut World<'_>) -> Result<Exit, Failure> {
         let known: Vec<&str> = processor::built_in_names().collect();
         Failure::rejected(format!("there is no built-in profile \"{name}\""))
             .remedy(format!("built in: {}", known.join(", ")))
+            .state("nothing was written")
     })?;
     world.say(text)?;
     Ok(Exit::Ok)

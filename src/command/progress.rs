@@ -2,6 +2,10 @@
 //!
 //! A bar is drawn on a terminal only, unless it is asked for; in a log it would be noise. indicatif is confined to this
 //! file.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "how long a person has waited is nobody else's business, and reaches no report"
+)]
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};

@@ -40,7 +40,10 @@ pub async fn execute(
             }
         }
         RepairsCommand::Show { id } => {
-            let detail = store.repair(id).await?;
+            let detail = store
+                .repair(super::typed_id(id)?)
+                .await
+                .map_err(|failure| failure.state("nothing was written"))?;
             match common.format() {
                 Format::Json => {
                     let mut value = repair_json(&detail);

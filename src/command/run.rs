@@ -8,30 +8,28 @@
 //! slice: everything of it is committed, or nothing.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use crate::cli::{CommonArgs, RunArgs};
 use crate::exit::{Exit, Failure};
-use crate::intents::csv as intents_csv;
 use crate::intents::merge::Merged;
 use crate::model::intent::Intents;
 use crate::model::repair::{Repair, RepairState};
-use crate::model::run::{Basis, CompleteThrough, Watermark, Window};
+use crate::model::run::Watermark;
 use crate::money::Money;
-use crate::processor::profile::Profile;
-use crate::reconcile::rules::{Frame, Rules};
 use crate::reconcile::{self, Outcome};
+use crate::settings::Settings;
 use crate::settings::window::{self, WindowChoice};
-use crate::settings::{IntentsKind, ProfileRef, Settings, SourceSettings, Spans};
-use crate::source::files::{self, Feed};
+use crate::source::files::Feed;
 use crate::store::contract::{
     Begun, Claim, Commit, IntentChanges, Link, Outcome as CommitOutcome, Receipt, RepairFilter,
     RunEnd, RunKey, RunStart, Store,
 };
-use crate::time::{Instant, Span};
+use crate::time::Instant;
 
 use super::compose::{self, Slice, Told};
+use super::frame::{advance, frame, window_of};
 use super::gather::{Gathered, Question, gather};
+use super::prepare::{Prepared, read_intents};
 use super::progress::Progress;
 use super::{World, deliver};
 
@@ -73,84 +71,17 @@ pub async fn execute(
     run(&mut store, &job, arguments, common, world).await
 }
 
-/// A source with its profile.
-struct Prepared<'a> {
-    source: &'a SourceSettings,
-    profile: Profile,
-    spans: Spans,
-    rules: Rules,
-}
-
-impl<'a> Prepared<'a> {
-    fn new(source: &'a SourceSettings) -> Result<Prepared<'a>, Failure> {
-        let profile = profile(&source.profile)?;
-        let spans = source.spans(profile_spans(&profile));
-        let needed =
-            profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0;
-        if spans.lag.0 + spans.lookback.0 < needed {
-            return Err(Failure::rejected(format!(
-                "source {}: lag {} + lookback {} is less than the {} within which rows may still appear",
-                source.name,
-                spans.lag,
-                spans.lookback,
-                Span(needed)
-            ))
-            .why(format!("profile {} declares delay, granularity and clock error; a shorter reach loses rows", profile.name))
-            .remedy("raise lookback"));
-        }
-        let rules = Rules {
-            payout_span: spans.payout_span,
-            ..source.rules.clone()
-        };
-        Ok(Prepared {
-            source,
-            profile,
-            spans,
-            rules,
-        })
-    }
-}
-
-/// Loads a profile: built in, or from its file.
-pub(crate) fn profile(reference: &ProfileRef) -> Result<Profile, Failure> {
-    match reference {
-        ProfileRef::BuiltIn(name) => {
-            let text = crate::processor::built_in(name).ok_or_else(|| {
-                let known: Vec<&str> = crate::processor::built_in_names().collect();
-                Failure::rejected(format!("there is no built-in profile \"{name}\""))
-                    .why(format!("built in: {}", known.join(", ")))
-                    .remedy("use one of these, or the path of a profile file that ends in .toml")
-            })?;
-            Profile::parse(name, text)
-        }
-        ProfileRef::File(path) => {
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                Failure::rejected(format!("the profile {} cannot be read", path.display()))
-                    .why(error.to_string())
-            })?;
-            Profile::parse(&path.display().to_string(), &text)
-        }
-    }
-}
-
-pub(crate) fn profile_spans(profile: &Profile) -> Spans {
-    Spans {
-        lag: profile.spans.lag,
-        lookback: profile.spans.lookback,
-        payout_span: profile.spans.payout_span,
-    }
-}
-
-struct Job<'a> {
-    settings: &'a Settings,
-    sources: &'a [Prepared<'a>],
-    names: &'a [String],
-    as_of: Instant,
-    started_at: Instant,
-    choice: WindowChoice,
-    run_id: String,
-    owner: String,
-    is_dry_run: bool,
+/// What was asked for.
+pub(crate) struct Job<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) sources: &'a [Prepared<'a>],
+    pub(crate) names: &'a [String],
+    pub(crate) as_of: Instant,
+    pub(crate) started_at: Instant,
+    pub(crate) choice: WindowChoice,
+    pub(crate) run_id: String,
+    pub(crate) owner: String,
+    pub(crate) is_dry_run: bool,
 }
 
 async fn run<S: Store>(
@@ -175,7 +106,10 @@ async fn run<S: Store>(
     let result = slices(store, job, &mut told, &mut progress).await;
     progress.finish();
     if let Err(failure) = result {
-        // Nothing of any source could be judged: there is no report, only the reason.
+        // Nothing of any source could be judged: there is no report, only the reasons.
+        for other in &told.failures {
+            world.tell(other);
+        }
         end(store, job, world, failure.exit, failure.exit.name(), None).await?;
         return Err(failure);
     }
@@ -376,21 +310,6 @@ async fn slices<S: Store>(
     Ok(())
 }
 
-pub(crate) fn read_intents(settings: &Settings) -> Result<Option<Intents>, Failure> {
-    match (settings.intents.kind, &settings.intents.file) {
-        (IntentsKind::Csv, Some(path)) => {
-            let mut intents = intents_csv::read(
-                &super::intents::rules(&settings.intents),
-                &path.display().to_string(),
-                path,
-            )?;
-            super::intents::own(&mut intents, &settings.intents.source);
-            Ok(Some(intents))
-        }
-        _ => Ok(None),
-    }
-}
-
 #[allow(
     clippy::too_many_arguments,
     reason = "the straight line names everything that flows into it"
@@ -417,7 +336,9 @@ async fn slice<S: Store>(
     let window = window_of(job, prepared, stored.as_ref())
         .map_err(|failure| failure.state(stays.clone()))?;
     progress.step(&format!("reading {}", source.name), None);
-    let mut feed = read_feed(prepared).map_err(|failure| failure.state(stays.clone()))?;
+    let mut feed = prepared
+        .read()
+        .map_err(|failure| failure.state(stays.clone()))?;
     let frame = frame(
         store,
         job,
@@ -430,14 +351,21 @@ async fn slice<S: Store>(
     )
     .await?;
     let operations = std::mem::take(&mut feed.operations);
-    let reach = longest(&prepared.rules).max(prepared.spans.lookback);
     let question = Question {
         source: &source.name,
         scope: &prepared.rules.scope,
-        since: frame.window.from.minus(reach),
+        since: frame.window.from.minus(prepared.reach()),
         judges_unowned: is_last,
         as_of: job.as_of,
     };
+    tracing::info!(
+        source = source.name,
+        rows = feed.rows,
+        from = %frame.window.from,
+        to = %frame.window.to,
+        covered = frame.covered.map(|at| at.to_string()),
+        "read"
+    );
     renew(store, job, claim).await?;
     progress.step("gathering what is known", None);
     let gathered = gather(store, question, operations, file).await?;
@@ -484,11 +412,19 @@ async fn slice<S: Store>(
         None => known_repairs(store, &outcome).await?,
     };
     settle(&mut outcome, &receipt, job.is_dry_run);
+    tracing::info!(
+        source = source.name,
+        operations = outcome.operation_tally.read,
+        intents = outcome.intent_tally.read,
+        findings = outcome.findings.len(),
+        repairs = outcome.repairs.len(),
+        watermark = advance.as_ref().map(|mark| mark.hi.to_string()),
+        "judged"
+    );
     Ok(Slice::new(
         prepared.source,
-        &prepared.rules,
         frame,
-        stored,
+        stored.as_ref(),
         advance,
         feed,
         gathered,
@@ -517,140 +453,6 @@ fn money_of(repair: &Repair, outcome: &Outcome) -> Option<Money> {
             .iter()
             .find(|finding| finding.found.id == repair.break_id)
             .and_then(|finding| finding.found.money)
-    })
-}
-
-fn read_feed(prepared: &Prepared<'_>) -> Result<Feed, Failure> {
-    let patterns: Vec<String> = prepared
-        .source
-        .files
-        .iter()
-        .map(|path| path.to_string_lossy().into_owned())
-        .collect();
-    files::read(
-        &prepared.profile,
-        &prepared.source.read,
-        Path::new(""),
-        &patterns,
-    )
-}
-
-fn longest(rules: &Rules) -> Span {
-    let grace = &rules.grace;
-    grace
-        .charge
-        .max(grace.refund)
-        .max(grace.payout)
-        .max(grace.dispute)
-}
-
-fn window_of(
-    job: &Job<'_>,
-    prepared: &Prepared<'_>,
-    stored: Option<&Watermark>,
-) -> Result<Window, Failure> {
-    let hi = stored.map_or(prepared.source.start, |watermark| watermark.hi);
-    if job.as_of < hi {
-        return Err(Failure::new(
-            Exit::Refused,
-            format!("source {}: now ({}) is earlier than the watermark ({hi})", prepared.source.name, job.as_of),
-        )
-        .why("either the clock is wrong or the watermark is; reading on would skip or doubt what is stored")
-        .remedy("correct the clock or --as-of; `paysweep watermark rewind` moves the watermark back"));
-    }
-    Ok(match job.choice {
-        WindowChoice::Range(window) => window,
-        WindowChoice::Watermark => Window {
-            from: hi.minus(prepared.spans.lookback),
-            to: job.as_of.minus(prepared.spans.lag),
-            basis: Basis::Watermark,
-        },
-    })
-}
-
-/// How far the files of a source claim to be complete.
-pub(crate) fn complete_through(
-    claim: CompleteThrough,
-    as_of: Instant,
-    feed: &Feed,
-) -> Option<Instant> {
-    match claim {
-        CompleteThrough::AsOf => Some(as_of),
-        CompleteThrough::At(at) => Some(at),
-        CompleteThrough::LastRow => feed.newest_until(as_of),
-    }
-}
-
-#[allow(
-    clippy::too_many_arguments,
-    reason = "a frame is what all of these come to"
-)]
-async fn frame<S: Store>(
-    store: &mut S,
-    job: &Job<'_>,
-    prepared: &Prepared<'_>,
-    stored: Option<&Watermark>,
-    window: Window,
-    is_last: bool,
-    told: &Told,
-    feed: &Feed,
-) -> Result<Frame, Failure> {
-    let source = prepared.source;
-    let reached = complete_through(source.complete_through, job.as_of, feed);
-    // What earlier runs covered without a gap stays covered when today's files are shorter.
-    let reached = match window.basis {
-        Basis::Watermark => reached.max(stored.map(|watermark| watermark.hi)),
-        Basis::Range | Basis::Files => reached,
-    };
-    let covered = reached.map(|at| at.min(window.to).min(job.as_of.minus(prepared.spans.lag)));
-    let first = stored.map_or(source.start.minus(prepared.spans.lookback), |watermark| {
-        watermark.low
-    });
-    let mut others_covered = Some(Instant::MAX);
-    for other in &job.settings.sources {
-        if other.name != source.name {
-            let known = match told.covered(&other.name) {
-                Some(covered) => covered,
-                None => store
-                    .watermark(&other.name)
-                    .await?
-                    .map(|watermark| watermark.hi),
-            };
-            others_covered = others_covered.and_then(|all| known.map(|at| all.min(at)));
-        }
-    }
-    Ok(Frame {
-        as_of: job.as_of,
-        window,
-        low: first.min(window.from),
-        covered,
-        others_covered,
-        judges_unowned: is_last,
-        is_feed_unchanged: stored.is_some_and(|watermark| watermark.feed_hash == feed.hash),
-    })
-}
-
-/// Where the watermark goes: never back, and never past what is covered. A range by hand leaves it alone.
-fn advance(
-    job: &Job<'_>,
-    prepared: &Prepared<'_>,
-    stored: Option<&Watermark>,
-    frame: &Frame,
-    feed: &Feed,
-) -> Option<Watermark> {
-    if frame.window.basis != Basis::Watermark {
-        return None;
-    }
-    let hi = stored.map_or(prepared.source.start, |watermark| watermark.hi);
-    Some(Watermark {
-        hi: frame.covered.map_or(hi, |covered| covered.max(hi)),
-        low: frame.low,
-        as_of: job.as_of,
-        lag: prepared.spans.lag,
-        lookback: prepared.spans.lookback,
-        feed_hash: feed.hash.clone(),
-        config_hash: prepared.source.config_hash.clone(),
-        run_id: job.run_id.clone(),
     })
 }
 

@@ -32,7 +32,7 @@ pub async fn execute(
             }
         }
         RunsCommand::Show { id } => {
-            let row = store.run(id).await?;
+            let row = store.run(super::typed_id(id)?).await.map_err(unwritten)?;
             match (common.format(), &row.report_json) {
                 (Format::Json, _) => {
                     let mut value = run_json(&row);
@@ -71,7 +71,10 @@ pub async fn report(
 ) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
     let mut store = super::store_to_read(&settings).await?;
-    let row = store.run(&arguments.run).await?;
+    let row = store
+        .run(super::typed_id(&arguments.run)?)
+        .await
+        .map_err(unwritten)?;
     let json = row.report_json.ok_or_else(|| {
         Failure::rejected(format!("run {} left no report", row.run_id))
             .why("it did not finish, or its report was pruned")
@@ -108,6 +111,10 @@ pub(crate) fn show_again(
         Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string())
     })?;
     deliver::to_stdout(world.stdout, &bytes)
+}
+
+fn unwritten(failure: Failure) -> Failure {
+    failure.state("nothing was written")
 }
 
 fn line(row: &RunRow) -> String {

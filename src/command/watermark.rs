@@ -13,7 +13,7 @@ use crate::store::contract::{Note, RunEnd, RunStart, Store};
 use crate::time::{Instant, parse_point};
 
 use super::breaks::pretty;
-use super::{World, run};
+use super::{World, prepare};
 
 /// `paysweep watermark …`.
 pub async fn execute(
@@ -100,7 +100,7 @@ async fn move_to(
     })?;
     let mut store = super::store(settings).await?;
     let stored = store.watermark(&name).await?;
-    let spans = source.spans(run::profile_spans(&run::profile(&source.profile)?));
+    let spans = source.spans(prepare::profile_spans(&prepare::profile(&source.profile)?));
     let from = stored.as_ref().map_or(source.start, |mark| mark.hi);
     refuse(is_forward, from, to, now).map_err(|failure| {
         failure.state(format!(
@@ -108,7 +108,7 @@ async fn move_to(
         ))
     })?;
     let gap = is_forward.then(|| gap(source, from, to, now, &arguments.reason));
-    let mark = moved(stored, source, spans, is_forward, to, now);
+    let mark = moved(stored.as_ref(), source, spans, is_forward, to, now);
     let run_id = uuid::Uuid::now_v7().to_string();
     let command = if is_forward {
         "watermark set"
@@ -192,14 +192,14 @@ fn refuse(is_forward: bool, from: Instant, to: Instant, now: Instant) -> Result<
 /// The watermark after the move. Going forward over unread time begins contiguous coverage anew; going back re-opens the
 /// stretch, and forgets which files were read last so that they are judged again.
 fn moved(
-    stored: Option<Watermark>,
+    stored: Option<&Watermark>,
     source: &SourceSettings,
     spans: Spans,
     is_forward: bool,
     to: Instant,
     now: Instant,
 ) -> Watermark {
-    let low = match &stored {
+    let low = match stored {
         _ if is_forward => to,
         Some(mark) => mark.low.min(to),
         None => source.start.minus(spans.lookback).min(to),
@@ -207,7 +207,7 @@ fn moved(
     Watermark {
         hi: to,
         low,
-        as_of: stored.as_ref().map_or(now, |mark| mark.as_of.min(now)),
+        as_of: stored.map_or(now, |mark| mark.as_of.min(now)),
         lag: spans.lag,
         lookback: spans.lookback,
         feed_hash: String::new(),

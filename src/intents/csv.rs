@@ -73,7 +73,11 @@ pub fn decode(rules: &IntentsRules, file_name: &str, bytes: &[u8]) -> Result<Int
         if row.is_blank() {
             continue;
         }
-        columns.header.check(&records, RowWidth::Exact)?;
+        (columns.header.check(&records, RowWidth::Exact)).map_err(|failure| {
+            failure
+                .why("every row has as many fields as the header")
+                .remedy("export the file again; a value that holds a comma stands in quotes")
+        })?;
         let (intent, invalid) = columns.intent(*rules, row, place)?;
         let id = intent.intent_id;
         let hash = hasher.hash_one(id);
@@ -154,7 +158,19 @@ impl Columns {
                 AmountUnit::Minor => "intents are read from them",
                 AmountUnit::Major => "intents are read from them (amount_unit = \"major\")",
             };
-            return Err(header.missing(file, &missing, reader, "separate it by commas"));
+            let failure = header.missing(file, &missing, reader, "separate it by commas");
+            let (other_name, setting) = match rules.amount_unit {
+                AmountUnit::Minor => ("amount", "major"),
+                AmountUnit::Major => ("amount_minor", "minor"),
+            };
+            let has_other_unit = header.names().iter().any(|name| name == other_name);
+            return Err(if missing == [amount_name] && has_other_unit {
+                failure.remedy(format!(
+                    "the file has \"{other_name}\": set amount_unit = \"{setting}\" under [intents]"
+                ))
+            } else {
+                failure
+            });
         }
         let optional = |name: &str| header.find(file, name, None);
         Ok(Columns {
@@ -253,11 +269,26 @@ impl Columns {
                 .why(why)
                 .remedy(remedy)
         };
+        if written.is_empty() {
+            return Err(refuse(
+                "is empty where an amount is expected",
+                "an intent without an amount cannot be compared, and no default is safe",
+                "export the amounts",
+            ));
+        }
         let Some(number) = NumberFormat::PLAIN.parse(written) else {
             return Err(refuse(
                 "cannot be read as an amount",
-                "amounts are digits with a decimal point and without grouping",
-                "export the amounts so",
+                match rules.amount_unit {
+                    AmountUnit::Minor => "the column holds whole minor units, in digits only",
+                    AmountUnit::Major => {
+                        "amounts are digits with a decimal point, without grouping or currency sign"
+                    }
+                },
+                match rules.amount_unit {
+                    AmountUnit::Minor => "export the amounts so: 1050 for 10.50 EUR",
+                    AmountUnit::Major => "export the amounts so: 1050.00",
+                },
             ));
         };
         if number.mantissa < 0 {
@@ -364,29 +395,31 @@ fn kind(place: Place<'_>, word: &str) -> Result<IntentKind, Failure> {
 }
 
 fn status(place: Place<'_>, word: &str, kind: IntentKind) -> Result<IntentStatus, Failure> {
-    let is_for_disputes =
-        |status: IntentStatus| matches!(status, IntentStatus::Won | IntentStatus::Lost);
+    let fits = |status: IntentStatus| {
+        kind == IntentKind::Dispute || !matches!(status, IntentStatus::Won | IntentStatus::Lost)
+    };
+    let status = IntentStatus::from_word(word);
+    if let Some(status) = status
+        && fits(status)
+    {
+        return Ok(status);
+    }
     let known: Vec<&str> = IntentStatus::ALL
         .iter()
-        .filter(|status| kind == IntentKind::Dispute || !is_for_disputes(**status))
+        .filter(|status| fits(**status))
         .map(|status| status.as_str())
         .collect();
-    let failure = |finding: &str| {
-        place
-            .cell("status", word, finding)
-            .why(format!(
-                "the known statuses of a {kind} are {}",
-                known.join(", ")
-            ))
-            .remedy("export one of these words; case counts")
+    let finding = match status {
+        None => "is not a status of an intent",
+        Some(_) => "is a status of disputes only",
     };
-    match IntentStatus::from_word(word) {
-        None => Err(failure("is not a status of an intent")),
-        Some(status) if is_for_disputes(status) && kind != IntentKind::Dispute => {
-            Err(failure("is a status of disputes only"))
-        }
-        Some(status) => Ok(status),
-    }
+    Err(place
+        .cell("status", word, finding)
+        .why(format!(
+            "the known statuses of a {kind} are {}",
+            known.join(", ")
+        ))
+        .remedy("export one of these words; case counts"))
 }
 
 fn instant(place: Place<'_>, column: &str, text: &str) -> Result<Instant, Failure> {
@@ -581,6 +614,29 @@ mod tests {
         );
         refused(twice, &["i.csv:6", "line 6", "\"A\" stands on line 2"]);
         refused(b"intent_id\xff", &["0xFF on line 1"]);
+    }
+
+    #[test]
+    fn the_remedy_speaks_of_this_file_and_of_no_profile() {
+        let at = |amount: &str| row("charge", amount, "EUR", "pending", AT, "");
+        for (text, wanted) in [
+            (
+                at("1").replace("amount_minor", "amount"),
+                "set amount_unit = \"major\"",
+            ),
+            (at("10,00"), "a value that holds a comma stands in quotes"),
+            (at("\"1,000\""), "1050 for 10.50 EUR"),
+            (at(""), "the cell is empty where an amount is expected"),
+            (at("€1"), "whole minor units"),
+            (
+                row("", "1", "EUR", "pending", AT, ""),
+                "the cell is not a kind",
+            ),
+        ] {
+            let failure = read_minor(&text).expect_err("rejected").to_string();
+            assert!(failure.contains(wanted), "{wanted}: {failure}");
+            assert!(!failure.contains("profile"), "{failure}");
+        }
     }
 
     #[test]

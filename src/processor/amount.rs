@@ -233,6 +233,11 @@ impl<'p> AmountReader<'p> {
             let written = i64::try_from(number.mantissa).map_err(|_| AmountError::Overflow)?;
             return Ok(Minor::NoCurrency(if is_whole { written } else { 0 }));
         };
+        let is_major = matches!(self.format.unit, Unit::Major | Unit::MajorSignedText);
+        if is_major && number.scale > u32::from(iso.max(known.source)) {
+            // Zeros that the currency does not have may as well be thousands: 1.000 is one euro or a thousand.
+            return Err(AmountError::TooFine(iso));
+        }
         let source = match self.format.unit {
             Unit::Major | Unit::MajorSignedText => 0,
             Unit::Minor | Unit::MinorDecimal => u32::from(known.source),
@@ -403,7 +408,8 @@ mod tests {
         for (format, cell, code, want) in [
             (&point, "10.00", "EUR", Ok(Minor::Exact(1000))),
             (&point, "\u{2212}4", "EUR", Ok(Minor::Exact(-400))),
-            (&point, "100.00", "JPY", Ok(Minor::Exact(100))),
+            (&point, "100.00", "JPY", Err(AmountError::TooFine(0))),
+            (&point, "1.000", "EUR", Err(AmountError::TooFine(2))),
             (&point, "1.2", "KWD", Ok(Minor::Exact(1200))),
             (&point, "14.345", "EUR", Err(AmountError::TooFine(2))),
             (&point, "15.0x", "EUR", Err(AmountError::NotANumber)),

@@ -2,7 +2,9 @@
 
 mod money;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 
 use super::encoding::{self, Encoding};
 use super::header::RowWidth;
@@ -13,6 +15,7 @@ use super::profile::{
     ExpectTotal, HeaderForm, IdRule, Layout, ModeRule, MoneyRules, Otherwise, Profile, RowNet,
     SkipRule, Spans, TextFrom, TextRule, Trailer, Word, WordMap,
 };
+use super::table::{shown, trim};
 use super::wire::{
     CandidateWire, CheckWire, ColumnWire, CsvWire, MapWire, OneOrMany, ProfileWire, RecordWire,
     TextOr, TimeWire, WatermarkWire,
@@ -107,7 +110,10 @@ impl Compiler<'_> {
         let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
         let failure = self
             .refuse(&format!("{key} = \"{written}\" is not known"))
-            .why(format!("the words known here are {}", words.join(", ")));
+            .why(format!(
+                "the words known here are \"{}\"",
+                words.join("\", \"")
+            ));
         Err(match nearest(written, words) {
             Some(meant) => failure.remedy(format!("did you mean \"{meant}\"?")),
             None => failure.remedy("choose one of the known words"),
@@ -321,7 +327,11 @@ impl Compiler<'_> {
     fn refuse_foreign_tables(&self, wire: &ProfileWire) -> Result<(), Failure> {
         match wire.profile.kind.as_str() {
             "csv" => {}
-            "api" => return Err(self.unsupported("profile.kind = \"api\"")),
+            "api" => {
+                return Err(self
+                    .unsupported("profile.kind = \"api\"")
+                    .remedy("export the operations as a file and write kind = \"csv\""));
+            }
             other => self.word("profile.kind", other, [("csv", ()), ("api", ())])?,
         }
         for (name, table) in [
@@ -366,6 +376,14 @@ impl Compiler<'_> {
             ("by_record_type", _) => {
                 return Err(self.unsupported("csv.header = \"by_record_type\""));
             }
+            ("named", Some(found))
+                if trim(&found.first_cell).is_empty() || found.within_lines == 0 =>
+            {
+                return Err(self
+                    .refuse("csv.header_match finds no header")
+                    .why("it looks for a first cell that is not empty, within at least one line")
+                    .remedy("write, for example, header_match = { first_cell = \"Date\", within_lines = 10 }"));
+            }
             ("named", Some(found)) => HeaderForm::NamedAfterPreamble {
                 first_cell: found.first_cell.clone(),
                 within_lines: found.within_lines,
@@ -409,14 +427,29 @@ impl Compiler<'_> {
         }
         let quote = match csv.quote.as_deref().unwrap_or("\"").as_bytes() {
             [] => None,
-            [byte] if byte.is_ascii() && Delimiter::Is(*byte) != delimiter => Some(*byte),
+            [byte] if byte.is_ascii_punctuation() && Delimiter::Is(*byte) != delimiter => {
+                Some(*byte)
+            }
             _ => {
                 return Err(self
-                    .refuse("csv.quote is no quote")
-                    .why("a quote is one ASCII character other than the delimiter, or empty for none")
+                    .refuse(&format!(
+                        "csv.quote = {} is no quote",
+                        shown(csv.quote.as_deref().unwrap_or_default())
+                    ))
+                    .why("a quote is one ASCII sign other than the delimiter, or empty for none")
                     .remedy("leave the key out: the default is '\"'"));
             }
         };
+        if let Some(marker) = &csv.end_marker
+            && (trim(marker).is_empty() || marker.contains(['\n', '\r']))
+        {
+            return Err(self
+                .refuse(&format!("csv.end_marker = {} is no line", shown(marker)))
+                .why(
+                    "the marker is the whole text of the last line, and blank lines stand anywhere",
+                )
+                .remedy("write the line as it stands in the file, or leave end_marker out"));
+        }
         let mut skip = Vec::new();
         for rule in csv.skip_rows.iter().flatten() {
             skip.push(SkipRule {
@@ -434,6 +467,7 @@ impl Compiler<'_> {
         {
             return Err(self
                 .refuse("csv.trailer names position 0")
+                .why("there is no cell before the first one")
                 .remedy("positions are counted from 1"));
         }
         let controls = csv

@@ -69,7 +69,7 @@ pub fn decode(
             continue;
         }
         let is_whole = width.is_ok();
-        proof.count();
+        proof.count(&records);
         let read = width.and_then(|()| {
             let draft = reader.read(row, place, &mut amounts)?;
             proof.add(place, row, &bound, &mut amounts)?;
@@ -309,6 +309,31 @@ mod tests {
             ("a,charge,succeeded,\"10", &["line 2 opens a quote"]),
         ] {
             refused(&profile, format!("{CANONICAL}{rows}\n"), wanted);
+        }
+    }
+
+    #[test]
+    fn the_usual_mishaps_are_called_by_their_name() {
+        let row = "ch_1,charge,succeeded,1000,30,970,EUR,2026-03-09T09:00:00Z,A\n";
+        for (text, wanted) in [
+            ("<!DOCTYPE html>\n<html>\n".to_owned(), "web page"),
+            (
+                format!("{CANONICAL}{row}{CANONICAL}{row}"),
+                "line 3 is the header once more",
+            ),
+            (
+                format!("{CANONICAL}{}", row.replace("ch_1", "")),
+                "the cell is empty",
+            ),
+            (
+                format!("{CANONICAL}{}", row.replace('Z', "")),
+                "with an offset: 2026-",
+            ),
+            (CANONICAL.replace(',', ";"), "separated by \";\""),
+        ] {
+            let failure =
+                read_with(&canonical(), &ReadRules::default(), text).expect_err("rejected");
+            assert!(failure.to_string().contains(wanted), "{wanted}: {failure}");
         }
     }
 
@@ -798,7 +823,7 @@ mod tests {
                 Some(10),
                 Some(390),
             ),
-            (constant, row("5.00", "", "", "", ""), 5, None, None),
+            (constant, row("5", "", "", "", ""), 5, None, None),
         ] {
             let (operations, _) = read(&own("", "", money, ""), &text);
             let found = operations.get(0);

@@ -130,7 +130,7 @@ pub fn decode<'a>(
             "{file}:{line}: a zero character stands on line {line}"
         ))
         .why("no text contains one: the file is damaged, or it is UTF-16 without a byte-order mark")
-        .remedy("set encoding = \"utf-16le\" in the profile, or export the file again"));
+        .remedy("export the file again as UTF-8, or declare its encoding in a profile, for example encoding = \"utf-16le\""));
     }
     Ok(text)
 }
@@ -177,7 +177,7 @@ fn undecodable(file: &str, line: usize, offset: usize, byte: u8, encoding: &str)
         "{file}:{line}: the byte 0x{byte:02X} on line {line} (offset {offset}) is not {encoding}"
     ))
     .why("bytes that cannot be read are never replaced, since an id or an amount may hang on them")
-    .remedy("declare the file's encoding in the profile, for example encoding = \"windows-1252\"")
+    .remedy("export the file as UTF-8, or declare its encoding in a profile, for example encoding = \"windows-1252\"")
 }
 
 /// How many line ends a piece of text holds: `\n`, `\r\n` and a lone `\r` count as one each.

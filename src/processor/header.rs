@@ -148,6 +148,11 @@ impl Header {
             self.width,
             if self.width == 1 { "column" } else { "columns" }
         ));
+        if self.names.first().is_some_and(|name| name.starts_with('<')) {
+            return failure.remedy(
+                "this looks like a web page or XML and not like an export: check how the file was fetched",
+            );
+        }
         let other_delimiter = match self.names.as_slice() {
             [only] => [";", ",", "|", "\t"]
                 .into_iter()
@@ -179,7 +184,14 @@ impl Header {
         self.unnamed.retain(|unnamed| *unnamed != position);
     }
 
-    /// Rejects a row that is too narrow or too wide, or that has a value in a column without a name.
+    /// Whether a row holds the column names and nothing else.
+    fn repeats(&self, row: Row<'_>) -> bool {
+        row.len() == self.width
+            && (self.names.iter().enumerate()).all(|(at, name)| trim(row.get(at)) == name)
+    }
+
+    /// Rejects a row that is too narrow or too wide, that has a value in a column without a name, or that is the header
+    /// once more.
     pub fn check(&self, records: &Records<'_>, width: RowWidth) -> Result<(), Failure> {
         let row = records.row();
         let found = row.len();
@@ -207,6 +219,13 @@ impl Header {
                 ))
                 .why(format!("rows have the width of the header (row_width = \"{rule}\")"))
                 .remedy("export the file again, or declare the line in the profile (end_marker, control_rows, row_width)"));
+        }
+        if !self.names.is_empty() && self.repeats(row) {
+            return Err(records
+                .place()
+                .row("is the header once more")
+                .why("two files may have been joined, and then nobody can tell what is missing between them")
+                .remedy("name the two files separately, or export again"));
         }
         for position in &self.unnamed {
             if !trim(row.get(*position)).is_empty() {

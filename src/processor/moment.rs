@@ -186,7 +186,9 @@ impl TimeRule {
             .formats
             .iter()
             .map(|format| match format {
-                TimeFormat::Rfc3339 => "\"rfc3339\" (with an offset)".to_owned(),
+                TimeFormat::Rfc3339 => {
+                    "\"rfc3339\" (with an offset: 2026-03-09T09:00:00Z)".to_owned()
+                }
                 TimeFormat::Pattern { text, .. } => format!("\"{text}\""),
             })
             .collect();
@@ -427,6 +429,27 @@ mod tests {
                 "{at}"
             );
         }
+    }
+
+    #[test]
+    fn a_time_in_another_unit_or_far_away_is_never_plausible() {
+        let seconds = rule("%s", ZoneRule::InText);
+        for (rule, written) in [
+            (&seconds, "1773046800000"),
+            (&seconds, "1773046800000000"),
+            (&seconds, "0"),
+            (&seconds, "-1"),
+            (&rule("rfc3339", ZoneRule::InText), "0000-01-01T00:00:00Z"),
+            (&rule("rfc3339", ZoneRule::InText), "9999-12-31T23:59:59Z"),
+        ] {
+            match rule.read(written, "") {
+                Ok(Read::At(at)) => assert!(!is_plausible(at), "{written}"),
+                read => assert_eq!(read, Err(TimeError::Format), "{written}"),
+            }
+        }
+        let at = |text| rfc3339(text).expect("a time");
+        let leap = at("2016-12-31T23:59:60Z");
+        assert!(at("2016-12-31T23:59:59Z") < leap && leap <= at("2017-01-01T00:00:00Z"));
     }
 
     proptest! {

@@ -3,7 +3,9 @@
 //! Every column that a profile names stands once in `Profile::columns`; rules hold its index. A file binds the indices
 //! to positions once, in its header.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 
 use super::amount::AmountFormat;
 use super::encoding::Encoding;
@@ -395,6 +397,110 @@ mod tests {
             );
             assert!(
                 failure.remedy.contains(&format!("\"{meant}\"")),
+                "{failure}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_profile_cannot_do_yet_is_refused_with_its_key() {
+        let here = "[csv]";
+        for (from, to, key) in [
+            ("kind = \"csv\"", "kind = \"api\"", "profile.kind = \"api\""),
+            (here, "[http]\nbase_url = \"x\"\n[csv]", "[http]"),
+            (here, "[http.retry]\nmax = 1\n[csv]", "[http]"),
+            (here, "[auth]\nkind = \"bearer\"\n[csv]", "[auth]"),
+            (here, "[[request]]\nid = \"x\"\n[csv]", "[request]"),
+            (here, "[[fanout]]\nid = \"x\"\n[csv]", "[fanout]"),
+            (here, "[job]\nid = \"x\"\n[csv]", "[job]"),
+            (here, "[probe]\nid = \"x\"\n[csv]", "[probe]"),
+            (here, "[loop]\nid = \"x\"\n[csv]", "[loop]"),
+            (here, "[graphql]\nid = \"x\"\n[csv]", "[graphql]"),
+            (here, "[group]\nby = \"x\"\n[csv]", "[group]"),
+            (
+                here,
+                "[[header_sets]]\nlocale = \"es\"\n[csv]",
+                "[header_sets]",
+            ),
+            (
+                here,
+                "[sections]\nCH = { role = \"header\" }\n[csv]",
+                "[sections]",
+            ),
+            (
+                here,
+                "[csv]\nheader = \"by_record_type\"",
+                "csv.header = \"by_record_type\"",
+            ),
+            (here, "[csv]\ndiscriminator = 0", "csv.discriminator"),
+            (here, "[csv]\nfile_id = { from = \"name\" }", "csv.file_id"),
+            (
+                "[\"id\"]",
+                "[\"id\"]\nbank_ref = { column = \"r\", regex = \"x\" }",
+                "\"regex\" of records.default.bank_ref",
+            ),
+            (
+                "status = \"succeeded\"",
+                "status = \"succeeded\", bank_ref = { column = \"r\" }",
+                "maps.kind.charge.bank_ref",
+            ),
+            (
+                "[maps.kind]",
+                "[watermark]\nkind = \"date\"\n[maps.kind]",
+                "watermark.kind = \"date\"",
+            ),
+            (
+                "[maps.kind]",
+                "[watermark]\nkind = \"id\"\n[maps.kind]",
+                "watermark.kind = \"id\"",
+            ),
+            (
+                "[maps.kind]",
+                "[watermark]\nkind = \"file_set\"\n[maps.kind]",
+                "\"file_set\"",
+            ),
+            (
+                "[maps.kind]",
+                "[[checks]]\nscope = \"file\"\nrule = \"net == 0\"\n[maps.kind]",
+                "scope \"file\"",
+            ),
+        ] {
+            let failure = refusal(&MINIMAL.replacen(from, to, 1));
+            assert!(failure.what.contains(key), "{key}: {failure}");
+            let says_so = ["not supported yet", "no place in a profile", "is not known"];
+            assert!(
+                says_so.iter().any(|words| failure.what.contains(words)),
+                "{failure}"
+            );
+            assert!(
+                !failure.why.is_empty() && !failure.remedy.is_empty(),
+                "{failure}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_could_never_be_met_is_refused() {
+        for (line, want) in [
+            ("quote = \"\\n\"", "csv.quote = \"\\n\""),
+            ("quote = \"a\"", "csv.quote = \"a\""),
+            ("quote = \",\"", "csv.quote = \",\""),
+            ("end_marker = \" \"", "csv.end_marker"),
+            ("end_marker = \"a\\nb\"", "csv.end_marker = \"a\\nb\""),
+            (
+                "header_match = { first_cell = \" \", within_lines = 9 }",
+                "csv.header_match",
+            ),
+            (
+                "header_match = { first_cell = \"id\", within_lines = 0 }",
+                "csv.header_match",
+            ),
+            ("trailer = { first_cell = \"T\", rows = 0 }", "position 0"),
+        ] {
+            let failure = refusal(&MINIMAL.replacen("[csv]", &format!("[csv]\n{line}"), 1));
+            assert!(failure.what.contains(want), "{want}: {failure}");
+            assert!(
+                !failure.why.is_empty() && !failure.remedy.is_empty(),
                 "{failure}"
             );
         }

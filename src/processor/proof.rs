@@ -59,8 +59,12 @@ pub(super) struct Proof<'p> {
     /// Per summed column, per currency as it is written.
     sums: Vec<(ColumnId, Vec<(String, Sum)>)>,
     has_control: bool,
+    /// Whether no row stands behind the last totals row.
+    is_totalled: bool,
     has_trailer: bool,
     has_end: bool,
+    /// Whether the last row has a line end: without one nobody can tell whether its last cell is whole.
+    is_last_row_ended: bool,
 }
 
 impl<'p> Proof<'p> {
@@ -86,8 +90,10 @@ impl<'p> Proof<'p> {
             rows: 0,
             sums,
             has_control: false,
+            is_totalled: false,
             has_trailer: false,
             has_end: false,
+            is_last_row_ended: true,
         }
     }
 
@@ -157,6 +163,7 @@ impl<'p> Proof<'p> {
             let word = bound.cell(row, rule.column);
             if rule.words.iter().any(|known| known == word) {
                 self.has_control = true;
+                self.is_totalled = true;
                 let currency = self.currency_of(row, bound);
                 let written = bound.cell(row, rule.sum_of);
                 self.compare(
@@ -173,9 +180,11 @@ impl<'p> Proof<'p> {
         Ok(false)
     }
 
-    /// Counts a row of the feed.
-    pub(super) fn count(&mut self) {
+    /// Counts the current record as a row of the feed.
+    pub(super) fn count(&mut self, records: &Records<'_>) {
         self.rows += 1;
+        self.is_totalled = false;
+        self.is_last_row_ended = records.has_line_end();
     }
 
     /// Adds the amounts of a row to the sums that are promised.
@@ -214,7 +223,8 @@ impl<'p> Proof<'p> {
         Ok(())
     }
 
-    /// Rejects a file that did not keep its promises; whether it made any.
+    /// Rejects a file that did not keep its promises; whether those that it kept prove that nothing is missing. A count or
+    /// a total from outside proves it only where the last row has its line end, a totals row only the rows above it.
     pub(super) fn finish(
         mut self,
         file: &str,
@@ -260,11 +270,11 @@ impl<'p> Proof<'p> {
                 amounts,
             )?;
         }
+        let is_expected = layout.expect_rows.is_some() || layout.expect_total.is_some();
         Ok(layout.end_marker.is_some()
             || layout.trailer.is_some()
-            || !layout.controls.is_empty()
-            || layout.expect_rows.is_some()
-            || layout.expect_total.is_some())
+            || self.is_totalled
+            || (is_expected && self.is_last_row_ended))
     }
 
     fn currency_of(&self, row: Row<'_>, bound: &Bound) -> String {

@@ -1,10 +1,17 @@
 //! From the text of a file to records with their physical lines. Knows no column and no money.
 //!
-//! Decisions: the walker is our own, because three things have to be certain that a lenient reader hides: an open quote
-//! at the end of the file is an error, text behind a closing quote is an error, and the line of a record is the line a
-//! person finds in an editor, behind quoted line breaks, blank lines and every kind of line end. Cells are borrowed from
-//! the text; a property test holds it against the `csv` crate.
+//! Decisions: the `csv` crate finds cells and records, whatever the quoting. It is lenient by design, so three things are
+//! added around it, none of which reads CSV a second time. A record that holds a quote has to be what its cells give when
+//! they are written again; an open quote at the end of the file and text behind a closing quote are not. The crate leaves
+//! out blank lines and counts line feeds; here a blank line is a record, and the line of a record is the one a person
+//! finds in an editor, behind quoted line breaks and every kind of line end. The crate reads a record of any size; it is
+//! given no more text than the longest record may have.
 
+use std::io::{Read as _, Take};
+
+use csv::StringRecord;
+
+use super::encoding;
 use crate::exit::Failure;
 
 /// Longest field that is read, in bytes. Far above any id, amount or description.
@@ -29,9 +36,12 @@ impl Place<'_> {
     /// Exit 2, about one value: `finding` continues the sentence that begins with the value.
     pub fn cell(self, column: &str, value: &str, finding: &str) -> Failure {
         let Place { file, line } = self;
+        let value = match value {
+            "" => "the cell".to_owned(),
+            _ => shown(value),
+        };
         Failure::rejected(format!(
-            "{file}:{line}: column \"{column}\", line {line}: {} {finding}",
-            shown(value)
+            "{file}:{line}: column \"{column}\", line {line}: {value} {finding}"
         ))
     }
 
@@ -107,36 +117,29 @@ pub struct Records<'t> {
     text: &'t str,
     delimiter: u8,
     quote: Option<u8>,
-    /// Where the next cell or record begins, and its line.
+    reader: csv::Reader<Take<&'t [u8]>>,
+    /// Where in the text the reader began.
+    reader_from: usize,
+    record: StringRecord,
+    /// Where the next record begins.
     next: Mark,
     /// Where the current record began.
     start: Mark,
     /// Where it ended, without the line end.
     end: usize,
-    cells: Vec<Cell>,
-    unescaped: String,
 }
 
 /// A position to come back to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Mark {
     at: usize,
     line: u32,
 }
 
-#[derive(Clone, Copy)]
-struct Cell {
-    start: usize,
-    end: usize,
-    is_unescaped: bool,
-}
-
 /// One record; its cells live as long as the walker stands on it.
 #[derive(Clone, Copy)]
 pub struct Row<'r> {
-    cells: &'r [Cell],
-    text: &'r str,
-    unescaped: &'r str,
+    record: &'r StringRecord,
     /// Physical line on which it begins, counted from 1.
     pub line: u32,
 }
@@ -144,69 +147,92 @@ pub struct Row<'r> {
 impl<'r> Row<'r> {
     /// How many cells.
     pub fn len(&self) -> usize {
-        self.cells.len()
+        self.record.len()
     }
 
     /// Whether it has no cell at all.
     pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+        self.record.is_empty()
     }
 
     /// The cell at a position counted from 0, without its quotes; empty where the row is shorter.
     pub fn get(&self, position: usize) -> &'r str {
-        match self.cells.get(position) {
-            Some(cell) if cell.is_unescaped => &self.unescaped[cell.start..cell.end],
-            Some(cell) => &self.text[cell.start..cell.end],
-            None => "",
-        }
+        self.record.get(position).unwrap_or("")
     }
 
     /// Whether every cell is empty or white space.
     pub fn is_blank(&self) -> bool {
-        (0..self.len()).all(|position| trim(self.get(position)).is_empty())
+        self.record.iter().all(|cell| trim(cell).is_empty())
     }
 }
 
 impl<'t> Records<'t> {
-    /// A walker at the first line. `quote` = `None`: quotes are characters like any other.
+    /// A walker at the first line. `quote` = `None`: quotes are characters like any other. Both signs are ASCII.
     pub fn new(file: &'t str, text: &'t str, delimiter: u8, quote: Option<u8>) -> Records<'t> {
         let first = Mark { at: 0, line: 1 };
-        Records {
+        let mut records = Records {
             file,
             text,
             delimiter,
             quote,
+            reader: reader(text, delimiter, quote),
+            reader_from: 0,
+            record: StringRecord::new(),
             next: first,
             start: first,
             end: 0,
-            cells: Vec::new(),
-            unescaped: String::new(),
-        }
+        };
+        records.go_to(first);
+        records
     }
 
     /// Goes to the next record; `false` at the end of the text. A blank line is a record of one empty cell.
     ///
     /// Rejects an open quote, text behind a closing quote, and what exceeds the caps.
     pub fn advance(&mut self) -> Result<bool, Failure> {
-        self.cells.clear();
-        self.unescaped.clear();
         self.start = self.next;
-        if self.next.at >= self.text.len() {
-            return Ok(false);
+        self.end = self.start.at;
+        self.record.clear();
+        let bytes = self.text.as_bytes();
+        match bytes.get(self.start.at) {
+            None => return Ok(false),
+            Some(b'\n' | b'\r') => {
+                // The reader leaves blank lines out: it steps over this one on its way to the next record.
+                self.record.push_field("");
+                self.step_over_line();
+                return Ok(true);
+            }
+            Some(_) => {}
         }
-        while self.cell()? {
-            if self.cells.len() == COLUMNS_MAX {
-                return Err(self
-                    .place()
-                    .row(&format!("has more than {COLUMNS_MAX} fields"))
-                    .why("so wide a row is taken for a damaged file"));
-            }
-            if self.next.at - self.start.at > RECORD_BYTES_MAX {
-                return Err(self
-                    .place()
-                    .row("is longer than 1 MiB")
-                    .why("so long a row is taken for a damaged file"));
-            }
+        let reader_at = self.reader_at();
+        let window = self.start.at - reader_at + RECORD_BYTES_MAX + 2;
+        self.reader.get_mut().set_limit(window as u64);
+        // No text is left out and all of it is UTF-8, so only the window can end a record too early.
+        if !matches!(self.reader.read_record(&mut self.record), Ok(true)) {
+            return Err(self.too_long());
+        }
+        let mut after = self.reader_at();
+        self.end = match &bytes[self.start.at..after] {
+            [.., b'\n' | b'\r'] => after - 1,
+            _ => after,
+        };
+        if bytes[self.end..].starts_with(b"\r\n") {
+            after = self.end + 2;
+        }
+        let (mut holds_quote, mut lines) = (false, 1);
+        if let Some(quote) = self.quote
+            && self.raw().as_bytes().contains(&quote)
+        {
+            holds_quote = true;
+            lines += line_ends(self.raw());
+        }
+        self.next = Mark {
+            at: after,
+            line: self.start.line.saturating_add(lines),
+        };
+        self.check_size()?;
+        if holds_quote {
+            self.check_quotes()?;
         }
         Ok(true)
     }
@@ -214,9 +240,7 @@ impl<'t> Records<'t> {
     /// The current record.
     pub fn row(&self) -> Row<'_> {
         Row {
-            cells: &self.cells,
-            text: self.text,
-            unescaped: &self.unescaped,
+            record: &self.record,
             line: self.start.line,
         }
     }
@@ -234,6 +258,11 @@ impl<'t> Records<'t> {
         }
     }
 
+    /// Whether a line end follows the current record; the last one of a file that is cut off has none.
+    pub fn has_line_end(&self) -> bool {
+        self.next.at > self.end
+    }
+
     /// Where the next record begins.
     pub fn mark(&self) -> Mark {
         self.next
@@ -241,140 +270,152 @@ impl<'t> Records<'t> {
 
     /// Goes back, so that the next record is the one that begins at the mark.
     pub fn go_to(&mut self, mark: Mark) {
-        self.next = mark;
+        // The reader would take a byte-order mark for none of its text; all of them are left out alike.
+        let rest = self.text[mark.at..].trim_start_matches('\u{feff}');
+        self.reader_from = self.text.len() - rest.len();
+        self.reader = reader(rest, self.delimiter, self.quote);
+        self.next = Mark {
+            at: self.reader_from,
+            line: mark.line,
+        };
     }
 
     /// Leaves out one physical line, whatever it holds; `false` at the end of the text.
     pub fn skip_line(&mut self) -> bool {
-        let rest = &self.text.as_bytes()[self.next.at..];
-        let length = rest
-            .iter()
-            .position(|byte| matches!(byte, b'\n' | b'\r'))
-            .unwrap_or(rest.len());
+        let is_line = self.step_over_line();
+        self.go_to(self.next);
+        is_line
+    }
+
+    /// Moves `next` behind the line end that follows it; `false` at the end of the text.
+    fn step_over_line(&mut self) -> bool {
+        let rest = &self.text[self.next.at..];
+        let length = rest.find(['\n', '\r']).unwrap_or(rest.len());
+        let behind = &rest[length..];
         self.next.at += length;
-        self.end_line();
+        if !behind.is_empty() {
+            self.next.at += if behind.starts_with("\r\n") { 2 } else { 1 };
+            self.next.line = self.next.line.saturating_add(1);
+        }
         !rest.is_empty()
     }
 
-    /// Reads the cell at `next`; whether another one follows in this record.
-    fn cell(&mut self) -> Result<bool, Failure> {
-        let bytes = self.text.as_bytes();
-        let at = self.next.at;
-        if self.quote.is_some() && bytes.get(at).copied() == self.quote {
-            self.quoted_cell(at + 1)?;
-        } else {
-            let delimiter = self.delimiter;
-            let length = bytes[at..]
-                .iter()
-                .position(|byte| *byte == delimiter || matches!(byte, b'\n' | b'\r'))
-                .unwrap_or(bytes.len() - at);
-            if length > FIELD_BYTES_MAX {
-                return Err(self
-                    .place()
-                    .row("has a field longer than 64 KiB")
-                    .why("so long a field is taken for a damaged file"));
-            }
-            self.cells.push(Cell {
-                start: at,
-                end: at + length,
-                is_unescaped: false,
-            });
-            self.next.at = at + length;
-        }
-        self.end = self.next.at;
-        match bytes.get(self.next.at) {
-            Some(byte) if *byte == self.delimiter => {
-                self.next.at += 1;
-                Ok(true)
-            }
-            Some(b'\n' | b'\r') | None => {
-                self.end_line();
-                Ok(false)
-            }
-            Some(_) => Err(Place {
-                file: self.file,
-                line: self.next.line,
-            }
-            .row("has text behind a closing quote")
-            .why("a quoted field ends with its quote; a quote inside it is written twice")
-            .remedy("export the file again, or set quote = \"\" in the profile where quotes mean nothing")),
-        }
+    /// How far the reader has come in the text.
+    fn reader_at(&self) -> usize {
+        self.reader_from + usize::try_from(self.reader.position().byte()).unwrap_or(usize::MAX)
     }
 
-    /// Reads a quoted cell whose text begins at `from`; leaves `next` behind the closing quote.
-    fn quoted_cell(&mut self, from: usize) -> Result<(), Failure> {
-        let bytes = self.text.as_bytes();
-        let opened = self.next.line;
-        let quote = self.quote.unwrap_or(b'"');
-        let unescaped_from = self.unescaped.len();
-        let mut is_unescaped = false;
-        let mut copied = from;
-        let mut at = from;
-        loop {
-            match bytes.get(at) {
-                Some(byte) if *byte == quote => {
-                    if bytes.get(at + 1) != Some(&quote) {
-                        break;
-                    }
-                    is_unescaped = true;
-                    self.unescaped.push_str(&self.text[copied..=at]);
-                    at += 2;
-                    copied = at;
-                }
-                Some(b'\n') => {
-                    self.next.line += 1;
-                    at += 1;
-                }
-                Some(b'\r') => {
-                    self.next.line += u32::from(bytes.get(at + 1) != Some(&b'\n'));
-                    at += 1;
-                }
-                Some(_) => at += 1,
-                None => return Err(self.open_quote(opened)),
-            }
-            if at - from > FIELD_BYTES_MAX {
-                return Err(self.open_quote(opened));
-            }
+    fn check_size(&self) -> Result<(), Failure> {
+        let place = self.place();
+        if self.record.len() > COLUMNS_MAX {
+            return Err(place
+                .row(&format!("has more than {COLUMNS_MAX} fields"))
+                .why("so wide a row is taken for a damaged file")
+                .remedy("check the file at this line: line ends may be missing"));
         }
-        if is_unescaped {
-            self.unescaped.push_str(&self.text[copied..at]);
+        if self.raw().len() <= FIELD_BYTES_MAX {
+            return Ok(());
         }
-        self.cells.push(if is_unescaped {
-            Cell {
-                start: unescaped_from,
-                end: self.unescaped.len(),
-                is_unescaped,
-            }
-        } else {
-            Cell {
-                start: from,
-                end: at,
-                is_unescaped,
-            }
-        });
-        self.next.at = at + 1;
+        let has_long_field = self.record.iter().any(|cell| cell.len() > FIELD_BYTES_MAX);
+        if has_long_field {
+            // A quote that nobody closes is the likely reason, and then it is named.
+            self.check_quotes()?;
+            return Err(place
+                .row("has a field longer than 64 KiB")
+                .why("so long a field is taken for a damaged file")
+                .remedy("check the file at this line: a delimiter or a line end may be missing"));
+        }
+        if self.raw().len() > RECORD_BYTES_MAX {
+            return Err(self.too_long());
+        }
         Ok(())
     }
 
-    fn open_quote(&self, line: u32) -> Failure {
-        Place {
-            file: self.file,
-            line,
-        }
-        .row("opens a quote that is not closed within the file or within 64 KiB")
-        .why("the file is cut off or damaged: where a field ends cannot be told")
-        .remedy("export the file again and check that it was copied whole")
+    fn too_long(&self) -> Failure {
+        self.place()
+            .row("is longer than 1 MiB")
+            .why("so long a row is taken for a damaged file")
+            .remedy(
+                "check the file at this line: line ends may be missing, or a quote is not closed",
+            )
     }
 
-    /// Steps over the line end at `next`, if there is one.
-    fn end_line(&mut self) {
-        match self.text.as_bytes().get(self.next.at..) {
-            Some([b'\r', b'\n', ..]) => self.next.at += 2,
-            Some([b'\r' | b'\n', ..]) => self.next.at += 1,
-            _ => return,
+    /// Rejects a record that is not what its cells give when they are written again.
+    fn check_quotes(&self) -> Result<(), Failure> {
+        let Some(quote) = self.quote.map(char::from) else {
+            return Ok(());
+        };
+        let raw = &self.text[self.start.at..self.next.at];
+        let mut rest = raw;
+        for cell in &self.record {
+            let behind = behind_cell(rest, cell, quote)
+                .filter(|_| !rest.starts_with(quote) || cell.len() <= FIELD_BYTES_MAX);
+            let Some(behind) = behind else {
+                return Err(self.misquoted(raw.len() - rest.len(), cell, quote));
+            };
+            // Behind the last cell stands the line end, behind the others the delimiter.
+            rest = behind.get(1..).unwrap_or("");
         }
-        self.next.line = self.next.line.saturating_add(1);
+        Ok(())
     }
+
+    /// What is wrong with a quoted cell that begins at a place of the record.
+    fn misquoted(&self, from: usize, cell: &str, quote: char) -> Failure {
+        let raw = &self.text[self.start.at..self.next.at];
+        let twice = format!("{quote}{quote}");
+        let written = format!("{quote}{}", cell.replace(quote, &twice));
+        let common = raw[from..]
+            .bytes()
+            .zip(written.bytes())
+            .take_while(|(found, meant)| found == meant)
+            .count();
+        let is_open = common == written.len();
+        let until = if is_open { from } else { from + common };
+        let place = Place {
+            line: self.start.line.saturating_add(line_ends(&raw[..until])),
+            ..self.place()
+        };
+        if is_open {
+            place
+                .row("opens a quote that is not closed within the file or within 64 KiB")
+                .why("the file is cut off or damaged: where a field ends cannot be told")
+                .remedy("export the file again and check that it was copied whole")
+        } else {
+            place
+                .row("has text behind a closing quote")
+                .why("a quoted field ends with its quote; a quote inside it is written twice")
+                .remedy("export the file again; a format in which quotes mean nothing says so in its profile (quote = \"\")")
+        }
+    }
+}
+
+/// What follows a cell that is written at the beginning of a text as its value demands.
+fn behind_cell<'a>(text: &'a str, value: &str, quote: char) -> Option<&'a str> {
+    let Some(mut rest) = text.strip_prefix(quote) else {
+        return text.strip_prefix(value);
+    };
+    for (at, part) in value.split(quote).enumerate() {
+        if at > 0 {
+            rest = rest.strip_prefix(quote)?.strip_prefix(quote)?;
+        }
+        rest = rest.strip_prefix(part)?;
+    }
+    rest.strip_prefix(quote)
+}
+
+fn reader(text: &str, delimiter: u8, quote: Option<u8>) -> csv::Reader<Take<&[u8]>> {
+    csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(delimiter)
+        .quoting(quote.is_some())
+        .quote(quote.unwrap_or(b'"'))
+        .from_reader(text.as_bytes().take(0))
+}
+
+/// How many line ends a text holds: `\n`, `\r\n` and a lone `\r` count as one each.
+fn line_ends(text: &str) -> u32 {
+    u32::try_from(encoding::line_ends(text.as_bytes())).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -447,6 +488,65 @@ mod tests {
             let failure = read(text).expect_err("rejected");
             assert!(failure.what.contains(want), "{}", failure.what);
         }
+    }
+
+    #[test]
+    fn a_file_without_line_ends_is_refused_before_it_is_read_whole() {
+        for (begin, piece, want) in [
+            ("", ",", "more than 512 fields"),
+            // Where the window cuts a character, the row is too long before its cells are known.
+            ("", "é", "longer than"),
+            ("x", "é", "longer than"),
+            ("", "x", "a field longer than 64 KiB"),
+            ("\"", "x\n", "line 2 opens a quote"),
+            ("\"", "x\",\"", "more than 512 fields"),
+            (
+                "",
+                "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx,\"\"\"\",",
+                "more than 512 fields",
+            ),
+        ] {
+            let text = format!(
+                "a\n{begin}{}",
+                piece.repeat(4 * RECORD_BYTES_MAX / piece.len())
+            );
+            let mut records = Records::new("a.csv", &text, b',', Some(b'"'));
+            assert!(records.advance().expect("a record"));
+            let failure = records.advance().expect_err("rejected");
+            assert!(failure.what.contains(want), "{}", failure.what);
+            assert!(records.reader_at() < 2 * RECORD_BYTES_MAX);
+        }
+    }
+
+    #[test]
+    fn blank_lines_are_never_too_many() {
+        let text = format!("a{}b", "\r\n".repeat(RECORD_BYTES_MAX));
+        let all = read(&text).expect("records");
+        assert_eq!(all.len(), RECORD_BYTES_MAX + 1);
+        assert_eq!(all.last(), Some(&(1_048_577, vec!["b".to_owned()])),);
+    }
+
+    #[test]
+    fn a_mark_leads_back_to_the_same_record() {
+        let text = "\u{feff}p \"x\r\"\r\na,\"b\n\"\n\nc";
+        let mut records = Records::new("a.csv", text, b',', Some(b'"'));
+        assert!(records.skip_line());
+        let mark = records.mark();
+        for _ in 0..2 {
+            assert!(records.advance().is_err(), "the rest of a quoted cell");
+            records.go_to(mark);
+        }
+        assert!(records.skip_line());
+        for _ in 0..2 {
+            let mark = records.mark();
+            for _ in 0..2 {
+                records.go_to(mark);
+                assert!(records.advance().expect("records"));
+            }
+        }
+        assert_eq!((records.raw(), records.place().line), ("", 5));
+        assert!(records.advance().expect("a record") && !records.has_line_end());
+        assert_eq!((records.row().get(0), records.row().get(1)), ("c", ""));
     }
 
     #[test]

@@ -67,7 +67,6 @@ pub(crate) fn absence(
     };
     match covered {
         None if claims || intent.status.is_open() => pending("not every source was read whole"),
-        None => Absence::Abandoned,
         Some(covered) if due_at > covered => pending("it is not due within what has been read"),
         Some(_) if claims && frame.is_feed_unchanged => {
             pending("the files are those of the last run")
@@ -76,7 +75,7 @@ pub(crate) fn absence(
         Some(_) if intent.created_at.plus(rules.open_after.of(intent.kind)) > frame.as_of => {
             pending("it may still be completed")
         }
-        Some(_) => Absence::Abandoned,
+        None | Some(_) => Absence::Abandoned,
     }
 }
 

@@ -149,6 +149,22 @@ const AHEAD_MAX: Span = Span::hours(24);
 
 const FAR_AHEAD: &str = "it lies more than a day in the future";
 
+const UNKNOWN_WITH_MONEY: &str = "its status is not known, and money moved";
+
+/// Why an operation cannot be used: what its reader says, a time that cannot be right, a status that could mean anything
+/// beside money. Empty = it can.
+fn unusable<'a>(row: &Operation<'a>, frame: &Frame) -> &'a str {
+    if !row.invalid.is_empty() {
+        row.invalid
+    } else if is_far_ahead(row.occurred_at, frame) {
+        FAR_AHEAD
+    } else if row.status == OperationStatus::Unknown && row.moved_money() {
+        UNKNOWN_WITH_MONEY
+    } else {
+        ""
+    }
+}
+
 /// Whether a time cannot be right.
 pub(crate) fn is_far_ahead(at: Instant, frame: &Frame) -> bool {
     at > frame.as_of.plus(AHEAD_MAX)
@@ -178,11 +194,24 @@ impl<'a> Component<'a> {
             by_reference: HashMap::new(),
             by_parent: HashMap::new(),
         };
-        for &row in operations {
-            let row = row as usize;
-            if snapshot.seen[row] == Seen::Repeat {
-                continue;
-            }
+        // Rows stand by their ids, so that nothing below can depend on the order in which they were given.
+        let text = |row: usize| {
+            let rows = snapshot.operations;
+            (
+                rows.text.get(rows.operation_id[row]),
+                rows.text.get(rows.account[row]),
+            )
+        };
+        let mut operations: Vec<usize> = operations
+            .iter()
+            .map(|&row| row as usize)
+            .filter(|&row| snapshot.seen[row] != Seen::Repeat)
+            .collect();
+        operations.sort_by(|&left, &right| text(left).cmp(&text(right)));
+        let mut intents: Vec<usize> = intents.collect();
+        let id = |row: usize| snapshot.intents.text.get(snapshot.intents.intent_id[row]);
+        intents.sort_by(|&left, &right| id(left).cmp(id(right)));
+        for row in operations {
             let row_data = snapshot.operations.get(row);
             let at = component.operations.len();
             let keys = keys.operations[row];
@@ -195,11 +224,7 @@ impl<'a> Component<'a> {
             component.operations.push(Op {
                 row,
                 keys,
-                invalid: if is_far_ahead(row_data.occurred_at, frame) {
-                    FAR_AHEAD
-                } else {
-                    row_data.invalid
-                },
+                invalid: unusable(&row_data, frame),
                 moved: row_data.moved_money(),
                 row_data,
                 in_scope: scope.operations[row],

@@ -5,6 +5,7 @@
 //! time, and a component of one operation and one intent is usually settled by a single comparison.
 
 use std::hash::BuildHasher;
+use std::rc::Rc;
 
 use hashbrown::{DefaultHashBuilder, HashSet, HashTable};
 
@@ -136,7 +137,7 @@ impl<'a> Keys<'a> {
 }
 
 /// A possibly cut reference: an operation and the intents whose id, key or reference begins with it.
-pub(crate) type Truncated = Vec<(usize, Vec<usize>)>;
+pub(crate) type Truncated = Vec<(usize, Rc<[usize]>)>;
 
 /// Operations whose reference no intent has, and that begins the id, key or reference of some.
 pub(crate) fn truncated(
@@ -197,10 +198,14 @@ pub(crate) fn truncated(
             }
         }
     }
+    let starts: hashbrown::HashMap<&str, Rc<[usize]>> = starts
+        .into_iter()
+        .map(|(start, found)| (start, found.into()))
+        .collect();
     rows.into_iter()
         .filter_map(|row| {
             let found = starts.get(keys.text(keys.operations[row].reference))?;
-            Some((row, found.clone()))
+            Some((row, Rc::clone(found)))
         })
         .collect()
 }
@@ -257,9 +262,13 @@ impl Components {
                 sets.union(index(row), index(operations + link.intent));
             }
         }
+        // Rows of one cut reference share it, so that the first of them ties its candidates to all.
+        let mut tied: HashSet<Key> = HashSet::new();
         for (row, intents) in truncated {
-            for intent in intents {
-                sets.union(index(*row), index(operations + intent));
+            if tied.insert(keys.operations[*row].reference) {
+                for intent in intents.iter() {
+                    sets.union(index(*row), index(operations + intent));
+                }
             }
         }
         // Counting sort by root: components in order of their first row, rows in order inside.

@@ -6,8 +6,13 @@
 //! the judge's question. Where several intents compete for several operations they are dealt in a fixed order, so that
 //! the order of rows never matters and nothing that a repair changes decides whom a break names.
 
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
 
+use super::buckets::{Buckets, Queue};
 use super::component::Component;
 use super::keys::Key;
 use super::rules::Rules;
@@ -18,7 +23,7 @@ use crate::model::verdict::Rule;
 /// An operation that fits several intents, or none surely: the candidates are proposed, no link is kept.
 pub(crate) struct Contest {
     pub(crate) operation: usize,
-    pub(crate) intents: Vec<usize>,
+    pub(crate) intents: Rc<[usize]>,
     pub(crate) why: ContestReason,
 }
 
@@ -51,6 +56,8 @@ pub(crate) struct Links {
     pub(crate) contests: Vec<Contest>,
     /// One operation that several intents record: none of them is matched.
     pub(crate) recorded_twice: Vec<(usize, Vec<usize>)>,
+    /// Every operation after the one that it names as its parent.
+    pub(crate) order: Vec<usize>,
     /// Money of each operation that was given back by refunds and returns that name it, in its own currency.
     pub(crate) given_back: Vec<i128>,
 }
@@ -59,7 +66,7 @@ pub(crate) struct Links {
 pub(crate) fn link(
     component: &Component<'_>,
     rules: &Rules,
-    truncated: &HashMap<usize, Vec<usize>>,
+    truncated: &HashMap<usize, Rc<[usize]>>,
 ) -> Links {
     let count = component.operations.len();
     let mut links = Links {
@@ -72,25 +79,42 @@ pub(crate) fn link(
         excess: Vec::new(),
         contests: Vec::new(),
         recorded_twice: Vec::new(),
+        order: Vec::new(),
         given_back: vec![0; count],
     };
     links.given_back = given_back(component, &links.parent_operation);
+    let (order, depth) = parents_first(component, &links.parent_operation);
+    links.order = order;
     let mut ladder = Ladder {
         component,
         rules,
         links,
+        claims: vec![0; component.intents.len()],
+        paid: vec![0; component.intents.len()],
+        standing: HashMap::new(),
+        depth,
+        stored: HashMap::new(),
+        postponed: Vec::new(),
         is_settled: vec![false; count],
     };
     ladder.stored_links();
     ladder.processor_refs();
-    ladder.same_payment(Rule::Parent);
-    ladder.references(Rule::Reference);
+    ladder.same_payment();
+    // A capture follows the row that it names before its own reference, also where only the reference leads to that one.
+    for depth in 0..=ladder.depth_max() {
+        ladder.references(Rule::Reference, depth);
+        ladder.references(Rule::SharedReference, depth);
+        ladder.same_payment();
+    }
+    for (operations, intents) in std::mem::take(&mut ladder.postponed) {
+        ladder.deal_without_money(&operations, &intents, Rule::ProcessorRef);
+    }
     ladder.named_twice();
-    ladder.references(Rule::SharedReference);
-    ladder.same_payment(Rule::Parent);
+    ladder.taken_again();
     ladder.parents();
     ladder.contradictions();
     ladder.children();
+    ladder.children_by_reference();
     ladder.truncations(truncated);
     ladder.returns();
     ladder.links
@@ -100,6 +124,18 @@ struct Ladder<'c, 'a> {
     component: &'c Component<'a>,
     rules: &'c Rules,
     links: Links,
+    /// How many operations claim each intent.
+    claims: Vec<u32>,
+    /// How many of those moved money.
+    paid: Vec<u32>,
+    /// The payment behind a key, where only one can be meant; filled while parents are looked for.
+    standing: HashMap<(Key, Naming), Option<usize>>,
+    /// How many operations stand above each.
+    depth: Vec<u32>,
+    /// For intents with stored links: their operations that moved money.
+    stored: HashMap<usize, Vec<usize>>,
+    /// Rows that are over, under a `processor_ref` that several intents have.
+    postponed: Vec<(Vec<usize>, Vec<usize>)>,
     /// Linked, contested or in excess: lower rungs leave it alone.
     is_settled: Vec<bool>,
 }
@@ -121,10 +157,13 @@ fn parent_operation(component: &Component<'_>, at: usize) -> Option<usize> {
         let by_id = component.with_id(key).len();
         rows.enumerate()
             .filter(|&(_, other)| other != at)
-            .filter(|&(_, other)| {
+            .filter(|&(n, other)| {
                 let other = &component.operations[other];
-                // A row does not hang on its own object's other children, only on the payment itself.
-                !others_only || other.is_own(Family::Charge)
+                // A row does not hang on its own object's other children, only on the payment itself; what gives back
+                // may have the very row as its object.
+                other.is_own(Family::Charge)
+                    || operation.is_return() && (n < by_id || !others_only)
+                    || (n < by_id && !others_only)
             })
             .filter(|&(_, other)| {
                 is_child || component.operations[other].family() == operation.family()
@@ -141,13 +180,79 @@ fn parent_operation(component: &Component<'_>, at: usize) -> Option<usize> {
             .map(|(_, other)| other)
     };
     let keys = operation.keys;
-    if keys.parent != 0 && keys.parent != keys.id {
-        return pick(keys.parent, false);
+    if keys.parent != 0
+        && keys.parent != keys.id
+        && let Some(parent) = pick(keys.parent, false)
+    {
+        return Some(parent);
     }
-    if is_child && keys.object != 0 && keys.object != keys.id {
+    if keys.object == 0 || keys.object == keys.id {
+        return None;
+    }
+    if is_child {
         return pick(keys.object, true);
     }
-    None
+    // A row whose object is another row of its payment hangs on that one.
+    component
+        .with_id(keys.object)
+        .iter()
+        .copied()
+        .filter(|&other| other != at && operation.family() == Some(Family::Charge))
+        .find(|&other| component.operations[other].family() == Some(Family::Charge))
+}
+
+/// Every operation after the one that it names as its parent, so that who follows whom does not depend on the order of
+/// rows. Rows that name each other in a circle stand by time and id.
+fn parents_first(component: &Component<'_>, parents: &[Option<usize>]) -> (Vec<usize>, Vec<u32>) {
+    const UNKNOWN: u32 = u32::MAX;
+    const ON_THE_WAY: u32 = u32::MAX - 1;
+    let mut depth: Vec<u32> = vec![UNKNOWN; parents.len()];
+    let mut path: Vec<usize> = Vec::new();
+    for at in 0..parents.len() {
+        let mut above = Some(at);
+        while let Some(row) = above.filter(|&row| depth[row] == UNKNOWN) {
+            depth[row] = ON_THE_WAY;
+            path.push(row);
+            above = parents[row];
+        }
+        // A row that is met again closes a circle: everything in it stands at the top.
+        if let Some(first) = above.filter(|&row| depth[row] == ON_THE_WAY) {
+            while let Some(row) = path.pop() {
+                depth[row] = 0;
+                if row == first {
+                    break;
+                }
+            }
+        }
+        while let Some(row) = path.pop() {
+            depth[row] = parents[row].map_or(0, |parent| depth[parent] + 1);
+        }
+    }
+    let mut order: Vec<usize> = (0..parents.len()).collect();
+    order.sort_by_key(|&at| {
+        let row = &component.operations[at].row_data;
+        (depth[at], row.occurred_at, row.operation_id, row.account)
+    });
+    (order, depth)
+}
+
+/// How deep rows are told apart that hang on each other.
+const DEPTH_MAX: u32 = 8;
+
+/// How many rows upward a payment is looked for. A refund's failure stands three rows below its hold.
+pub(crate) const HOPS_MAX: usize = 8;
+
+/// In which way a key names a payment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Naming {
+    /// By the processor's id.
+    Processor,
+    /// By our id, key or reference.
+    Reference,
+    /// As what several rows share.
+    Parent,
+    /// As the parent of a local refund or dispute: by id first.
+    Child,
 }
 
 /// What refunds and returns that name an operation gave back of it, returns of those refunds deducted.
@@ -193,8 +298,31 @@ pub(crate) fn deal_rank(status: IntentStatus) -> u8 {
 
 impl<'a> Ladder<'_, 'a> {
     fn settle(&mut self, operation: usize, intent: usize, rule: Rule) {
+        self.unlink(operation);
         self.links.of[operation] = Some((intent, rule));
         self.is_settled[operation] = true;
+        self.claims[intent] += 1;
+        if self.component.operations[operation].moved {
+            self.paid[intent] += 1;
+        }
+    }
+
+    fn unlink(&mut self, operation: usize) {
+        if let Some((intent, _)) = self.links.of[operation].take() {
+            self.claims[intent] -= 1;
+            if self.component.operations[operation].moved {
+                self.paid[intent] -= 1;
+            }
+        }
+    }
+
+    /// Whether an operation that moved money claims the intent.
+    fn is_taken(&self, intent: usize) -> bool {
+        self.paid[intent] > 0
+    }
+
+    fn depth_max(&self) -> u32 {
+        self.depth.iter().copied().max().unwrap_or(0).min(DEPTH_MAX)
     }
 
     fn is_free(&self, operation: usize) -> bool {
@@ -204,17 +332,6 @@ impl<'a> Ladder<'_, 'a> {
     fn key_order(&self, intent: usize) -> (&'a str, &'a str) {
         let row = &self.component.intents[intent].row_data;
         (row.idempotency_key, row.intent_id)
-    }
-
-    /// Intents that an operation which moved money already claims.
-    fn taken(&self) -> HashSet<usize> {
-        self.links
-            .of
-            .iter()
-            .enumerate()
-            .filter(|&(at, _)| self.component.operations[at].moved)
-            .filter_map(|(_, link)| link.map(|(intent, _)| intent))
-            .collect()
     }
 
     /// Rung 0: what an earlier run stored is never dealt again.
@@ -243,6 +360,9 @@ impl<'a> Ladder<'_, 'a> {
                     operation.link.map_or(Rule::ProcessorRef, |link| link.rule),
                 );
                 self.links.is_stored[at] = true;
+                if operation.moved {
+                    self.stored.entry(intent).or_default().push(at);
+                }
             }
         }
     }
@@ -258,15 +378,32 @@ impl<'a> Ladder<'_, 'a> {
                 continue;
             }
             let intents: Vec<usize> = self.component.with_processor(key, family).collect();
-            let mut operations: Vec<usize> = self.component.with_id(key).to_vec();
-            operations.extend(self.component.with_object(key));
-            operations.retain(|&operation| {
+            let members: HashSet<usize> = intents.iter().copied().collect();
+            let is_askable = |&operation: &usize| {
                 let row = &self.component.operations[operation];
-                let claims = |&(intent, _): &(usize, Rule)| intents.contains(&intent);
-                row.is_own(family)
-                    && row.is_usable()
-                    && self.links.of[operation].as_ref().is_none_or(claims)
-            });
+                let claims = |(intent, _): (usize, Rule)| members.contains(&intent);
+                row.is_own(family) && row.is_usable() && self.links.of[operation].is_none_or(claims)
+            };
+            // The operation of that id; rows that only have it as their object count where there is none.
+            let named = [self.component.with_id(key), self.component.with_object(key)];
+            let has_id = named[0]
+                .iter()
+                .any(|&operation| self.component.operations[operation].is_own(family));
+            // What the processor takes again of one dispute has the same object.
+            let takes_again = family == Family::Dispute;
+            let is_anothers = |&operation: &usize| {
+                let reference = self.component.operations[operation].keys.reference;
+                let is_ours = intents
+                    .iter()
+                    .any(|&intent| self.component.intents[intent].keys.is_reference(reference));
+                !is_ours && self.names_its_own(operation)
+            };
+            let by_id = named[0].iter().filter(|_| has_id);
+            let by_object = named[1]
+                .iter()
+                .filter(|operation| (!has_id || takes_again) && !is_anothers(operation));
+            let operations: Vec<usize> =
+                by_id.chain(by_object).copied().filter(is_askable).collect();
             if operations.is_empty() {
                 continue;
             }
@@ -284,12 +421,20 @@ impl<'a> Ladder<'_, 'a> {
             return;
         }
         if rule == Rule::ProcessorRef {
+            // Who was satisfied by another operation in an earlier run does not ask for this one.
+            let own: HashSet<usize> = operations.iter().copied().collect();
+            let is_satisfied = |intent: usize| {
+                self.stored
+                    .get(&intent)
+                    .is_some_and(|rows| rows.iter().any(|row| !own.contains(row)))
+            };
             let asking: Vec<usize> = intents
                 .iter()
                 .copied()
                 .filter(|&intent| {
                     let row = &self.component.intents[intent].row_data;
-                    row.status.is_open() || deal_rank(row.status) == 0
+                    let is_asking = row.status.is_open() || deal_rank(row.status) == 0;
+                    is_asking && !is_satisfied(intent)
                 })
                 .collect();
             let movers: Vec<usize> = operations
@@ -297,12 +442,22 @@ impl<'a> Ladder<'_, 'a> {
                 .copied()
                 .filter(|&operation| self.component.operations[operation].moved)
                 .collect();
-            let operations_of_one = if movers.is_empty() {
-                operations
-            } else {
-                &movers
-            };
-            if let ([operation], true) = (operations_of_one, asking.len() > 1) {
+            // What neither moved money nor can move any is recorded by nobody.
+            let live: Vec<usize> = operations
+                .iter()
+                .copied()
+                .filter(|&operation| {
+                    let row = &self.component.operations[operation];
+                    !row.is_failed() && !row.is_expired()
+                })
+                .collect();
+            let operations_of_one = if movers.is_empty() { &live } else { &movers };
+            if operations_of_one.is_empty() {
+                // Whom a row that is over speaks of is known only when the others have found theirs.
+                self.postponed.push((operations.to_vec(), intents.to_vec()));
+                return;
+            }
+            if let ([operation], true) = (operations_of_one.as_slice(), asking.len() > 1) {
                 self.recorded_twice(*operation, asking);
                 return;
             }
@@ -324,49 +479,58 @@ impl<'a> Ladder<'_, 'a> {
 
     fn recorded_twice(&mut self, operation: usize, mut intents: Vec<usize>) {
         intents.sort_by_key(|&intent| self.component.intents[intent].row_data.intent_id);
-        self.links.of[operation] = None;
+        self.unlink(operation);
         self.is_settled[operation] = true;
         self.links.recorded_twice.push((operation, intents));
     }
 
     /// Captures, voids and further rows of a payment follow the row they name to its intent.
-    fn same_payment(&mut self, rule: Rule) {
-        for at in 0..self.component.operations.len() {
-            let operation = &self.component.operations[at];
-            if !self.is_free(at) || operation.family() != Some(Family::Charge) {
-                continue;
+    fn same_payment(&mut self) {
+        for place in 0..self.links.order.len() {
+            self.follow(self.links.order[place]);
+        }
+    }
+
+    /// Whether the reference of a row that moved money names an intent of its own that agrees with it: then that one comes
+    /// before what the row hangs on.
+    fn names_its_own(&self, at: usize) -> bool {
+        let operation = &self.component.operations[at];
+        let Some(family) = operation.family().filter(|_| operation.moved) else {
+            return false;
+        };
+        self.component
+            .with_reference(operation.keys.reference, family)
+            .any(|intent| self.component.agreement(at, intent, self.rules).is_full())
+    }
+
+    fn follow(&mut self, at: usize) {
+        let operation = &self.component.operations[at];
+        if !self.is_free(at) || operation.family() != Some(Family::Charge) {
+            return;
+        }
+        if self.names_its_own(at) {
+            return;
+        }
+        let mut above = self.links.parent_operation[at];
+        for _ in 0..HOPS_MAX {
+            let Some(parent) = above else { break };
+            if let Some((intent, _)) = self.links.of[parent] {
+                return self.settle(at, intent, Rule::Parent);
             }
-            // At most as many hops as there are rows; a circle of parents ends there.
-            let mut above = self.links.parent_operation[at];
-            let mut hops = 0;
-            let mut found = None;
-            while let Some(parent) = above {
-                if let Some((intent, _)) = self.links.of[parent] {
-                    found = Some(intent);
-                    break;
-                }
-                hops += 1;
-                above = if hops < 8 {
-                    self.links.parent_operation[parent]
-                } else {
-                    None
-                };
-            }
-            if let Some(intent) = found {
-                self.settle(at, intent, rule);
-            } else if self.links.parent_operation[at].is_none() {
-                let mut named = self
-                    .component
-                    .with_processor(operation.keys.parent, Family::Charge);
-                if let (Some(intent), None) = (named.next(), named.next()) {
-                    self.settle(at, intent, Rule::ProcessorRef);
-                }
+            above = self.links.parent_operation[parent];
+        }
+        if self.links.parent_operation[at].is_none() {
+            let mut named = self
+                .component
+                .with_processor(operation.keys.parent, Family::Charge);
+            if let (Some(intent), None) = (named.next(), named.next()) {
+                self.settle(at, intent, Rule::ProcessorRef);
             }
         }
     }
 
     /// Rungs 2 and 3: our reference names an intent, or a parent that intents share.
-    fn references(&mut self, rule: Rule) {
+    fn references(&mut self, rule: Rule, depth: u32) {
         let mut groups: Vec<(Key, Family, Vec<usize>)> = Vec::new();
         let mut places: HashMap<(Key, Family), usize> = HashMap::new();
         for at in 0..self.component.operations.len() {
@@ -375,7 +539,16 @@ impl<'a> Ladder<'_, 'a> {
                 continue;
             };
             let key = operation.keys.reference;
-            if key == 0 || operation.row_data.kind.is_return() || !self.is_free(at) {
+            let is_asked = self.depth[at].min(DEPTH_MAX) == depth;
+            // What a refund or dispute shares with a payment is its parent, not its match.
+            let is_through_parent =
+                rule == Rule::SharedReference && matches!(family, Family::Refund | Family::Dispute);
+            if key == 0
+                || operation.row_data.kind.is_return()
+                || !self.is_free(at)
+                || !is_asked
+                || is_through_parent
+            {
                 continue;
             }
             let place = *places.entry((key, family)).or_insert_with(|| {
@@ -422,31 +595,22 @@ impl<'a> Ladder<'_, 'a> {
 
     /// Unrelated rows under one reference: the one that agrees in amount and currency, if it is the only one.
     fn choose_or_contest(&mut self, operations: &[usize], intents: &[usize]) {
+        let buckets = Buckets::of(self.component, intents.iter().copied());
+        let everyone = self.by_id(intents.to_vec());
+        let mut lists: HashMap<(crate::money::Currency, i64), Rc<[usize]>> = HashMap::new();
         for &operation in operations {
-            let agreeing: Vec<usize> = intents
-                .iter()
-                .copied()
-                .filter(|&intent| {
-                    self.component
-                        .agreement(operation, intent, self.rules)
-                        .is_full()
-                })
-                .collect();
-            if let [intent] = agreeing.as_slice() {
-                self.settle(operation, *intent, Rule::Reference);
-            } else {
-                let mut intents = if agreeing.is_empty() {
-                    intents.to_vec()
-                } else {
-                    agreeing
-                };
-                intents.sort_by_key(|&intent| self.component.intents[intent].row_data.intent_id);
-                self.is_settled[operation] = true;
-                self.links.contests.push(Contest {
-                    operation,
-                    intents,
-                    why: ContestReason::Several,
-                });
+            let row = &self.component.operations[operation].row_data;
+            let agreeing = match lists.entry((row.currency, row.amount_minor)) {
+                Entry::Occupied(list) => Rc::clone(list.get()),
+                Entry::Vacant(place) => {
+                    let agreeing = buckets.all(self.component, operation, self.rules);
+                    Rc::clone(place.insert(self.by_id(agreeing)))
+                }
+            };
+            match &*agreeing {
+                [intent] => self.settle(operation, *intent, Rule::Reference),
+                [] => self.contest(operation, &everyone, ContestReason::Several),
+                _ => self.contest(operation, &agreeing, ContestReason::Several),
             }
         }
     }
@@ -454,55 +618,59 @@ impl<'a> Ladder<'_, 'a> {
     /// An operation that one intent's `processor_ref` names and another one's id or key as well: one event, recorded twice.
     fn named_twice(&mut self) {
         let component = self.component;
-        let claimed: HashSet<usize> = self
-            .links
-            .of
-            .iter()
-            .flatten()
-            .map(|&(intent, _)| intent)
-            .collect();
+        let mut waiting: HashMap<(Key, Family), Vec<usize>> = HashMap::new();
         for at in 0..component.operations.len() {
             let operation = &component.operations[at];
-            let Some((linked, rule)) = self.links.of[at] else {
+            // What was stored is asked again by its rule, so that a later run says what the first one said.
+            let Some((linked, Rule::ProcessorRef | Rule::Parent)) = self.links.of[at] else {
                 continue;
             };
-            if rule != Rule::ProcessorRef && !self.links.is_stored[at] {
-                continue;
-            }
             let (Some(family), key) = (operation.family(), operation.keys.reference) else {
                 continue;
             };
             let own = &component.intents[linked];
-            let other = component.with_reference(key, family).find(|&intent| {
+            if key == 0 || own.keys.is_reference(key) || !operation.moved {
+                continue;
+            }
+            let others = waiting
+                .entry((key, family))
+                .or_insert_with(|| self.waiting_under(key, family));
+            let other = others.iter().copied().find(|&intent| {
+                let local = &component.intents[intent];
+                let is_attempt = is_other(local.row_data.attempt, own.row_data.attempt)
+                    && (local.keys.parent == own.keys.parent
+                        || local.keys.idempotency == own.keys.idempotency);
+                intent != linked && !is_attempt
+            });
+            if let Some(other) = other {
+                self.recorded_twice(at, vec![linked, other]);
+            }
+        }
+    }
+
+    /// Intents with this id or key that ask for an operation, and that no operation claims.
+    fn waiting_under(&self, key: Key, family: Family) -> Vec<usize> {
+        let component = self.component;
+        component
+            .with_reference(key, family)
+            .filter(|&intent| {
                 let local = &component.intents[intent];
                 let is_named = local.keys.id == key || local.keys.idempotency == key;
                 let is_asking =
                     local.row_data.status.is_open() || deal_rank(local.row_data.status) == 0;
-                let is_attempt = is_other(local.row_data.attempt, own.row_data.attempt)
-                    && (local.keys.parent == own.keys.parent
-                        || local.keys.idempotency == own.keys.idempotency);
-                intent != linked
-                    && is_named
-                    && is_asking
-                    && !is_attempt
-                    && !claimed.contains(&intent)
-                    && local.keys.processor == 0
-            });
-            if let Some(other) = other.filter(|_| !own.keys.is_reference(key) && operation.moved) {
-                self.recorded_twice(at, vec![linked, other]);
-            }
-        }
+                is_named && is_asking && self.claims[intent] == 0 && local.keys.processor == 0
+            })
+            .collect()
     }
 
     /// Deals operations to intents that share a key: equal money first, then one odd pair if just one of each is left;
     /// what is beyond is in excess where its money is equal, and contested where it is not.
     fn deal(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
         let component = self.component;
-        let taken = self.taken();
         let mut open: Vec<usize> = intents
             .iter()
             .copied()
-            .filter(|intent| !taken.contains(intent))
+            .filter(|&intent| !self.is_taken(intent))
             .collect();
         open.sort_by_key(|&intent| {
             let row = &component.intents[intent].row_data;
@@ -513,7 +681,7 @@ impl<'a> Ladder<'_, 'a> {
                 row.intent_id,
             )
         });
-        self.keep_one_attempt(&mut open, intents, &taken);
+        self.keep_one_attempt(&mut open, intents);
         let mut movers: Vec<usize> = operations
             .iter()
             .copied()
@@ -529,38 +697,32 @@ impl<'a> Ladder<'_, 'a> {
             )
         });
         // Equal money: buckets of intents by what they ask for, operations in order of preference.
-        let mut pairs: HashMap<usize, (Vec<usize>, Vec<usize>)> = HashMap::new();
+        let mut pairs: BTreeMap<(crate::money::Currency, i64), (Vec<usize>, Vec<usize>)> =
+            BTreeMap::new();
         let mut used: HashSet<usize> = HashSet::new();
         let mut rest: Vec<usize> = Vec::new();
-        let mut satisfied_attempt: HashMap<Key, Option<u32>> = HashMap::new();
-        let exact = Buckets::of(component, &open);
+        let mut satisfied: HashMap<Key, Option<u32>> = HashMap::new();
+        let mut buckets = Buckets::of(component, open.iter().copied());
         for operation in movers {
-            let pick = exact
-                .candidates(component, operation, self.rules)
-                .find(|&intent| {
-                    let local = &component.intents[intent];
-                    let is_other_attempt =
-                        satisfied_attempt
-                            .get(&local.keys.parent)
-                            .is_some_and(|attempt| {
-                                local.keys.parent != 0 && is_other(*attempt, local.row_data.attempt)
-                            });
-                    !used.contains(&intent) && !is_other_attempt
-                });
-            match pick {
-                Some(intent) => {
-                    let local = &component.intents[intent];
-                    used.insert(intent);
-                    satisfied_attempt
-                        .entry(local.keys.parent)
-                        .or_insert(local.row_data.attempt);
-                    let bucket = exact.bucket(component, intent);
-                    let pair = pairs.entry(bucket).or_default();
-                    pair.0.push(operation);
-                    pair.1.push(intent);
-                }
-                None => rest.push(operation),
-            }
+            let pick = buckets.take(component, operation, self.rules, |intent| {
+                let local = &component.intents[intent];
+                let attempt = satisfied.get(&local.keys.parent);
+                local.keys.parent != 0
+                    && attempt.is_some_and(|&attempt| is_other(attempt, local.row_data.attempt))
+            });
+            let Some(intent) = pick else {
+                rest.push(operation);
+                continue;
+            };
+            let local = &component.intents[intent];
+            used.insert(intent);
+            satisfied
+                .entry(local.keys.parent)
+                .or_insert(local.row_data.attempt);
+            let money = (local.row_data.currency, local.row_data.amount_minor);
+            let pair = pairs.entry(money).or_default();
+            pair.0.push(operation);
+            pair.1.push(intent);
         }
         for (mut operations, mut intents) in pairs.into_values() {
             operations
@@ -579,10 +741,10 @@ impl<'a> Ladder<'_, 'a> {
     }
 
     /// Of attempts at one thing at most one may be satisfied: once one is, the others are not dealt any money.
-    fn keep_one_attempt(&self, open: &mut Vec<usize>, intents: &[usize], taken: &HashSet<usize>) {
+    fn keep_one_attempt(&self, open: &mut Vec<usize>, intents: &[usize]) {
         let satisfied: HashMap<Key, Option<u32>> = intents
             .iter()
-            .filter(|intent| taken.contains(*intent))
+            .filter(|&&intent| self.is_taken(intent))
             .map(|&intent| {
                 (
                     self.component.intents[intent].keys.parent,
@@ -600,14 +762,16 @@ impl<'a> Ladder<'_, 'a> {
     }
 
     fn deal_rest(&mut self, rest: Vec<usize>, left: &[usize], intents: &[usize], rule: Rule) {
+        if rest.is_empty() {
+            return;
+        }
         let component = self.component;
-        let all = Buckets::of(component, intents);
+        let mut ordered = intents.to_vec();
+        ordered.sort_by_key(|&intent| self.key_order(intent));
+        let all = Buckets::of(component, ordered);
         let mut odd: Vec<usize> = Vec::new();
         for operation in rest {
-            let named = all
-                .candidates(component, operation, self.rules)
-                .min_by_key(|&intent| self.key_order(intent));
-            match named {
+            match all.first(component, operation, self.rules) {
                 Some(intent) => {
                     self.is_settled[operation] = true;
                     self.links.excess.push((operation, intent));
@@ -622,20 +786,26 @@ impl<'a> Ladder<'_, 'a> {
             self.settle(*operation, *intent, rule);
             return;
         }
+        let candidates = if left.is_empty() { intents } else { left };
+        let candidates = self.by_id(candidates.to_vec());
         for operation in odd {
-            let mut intents = if left.is_empty() {
-                intents.to_vec()
-            } else {
-                left.to_vec()
-            };
-            intents.sort_by_key(|&intent| component.intents[intent].row_data.intent_id);
-            self.is_settled[operation] = true;
-            self.links.contests.push(Contest {
-                operation,
-                intents,
-                why: ContestReason::SharedAmount,
-            });
+            self.contest(operation, &candidates, ContestReason::SharedAmount);
         }
+    }
+
+    /// Intents in the order of their ids, to be named.
+    fn by_id(&self, mut intents: Vec<usize>) -> Rc<[usize]> {
+        intents.sort_by_key(|&intent| self.component.intents[intent].row_data.intent_id);
+        intents.into()
+    }
+
+    fn contest(&mut self, operation: usize, intents: &Rc<[usize]>, why: ContestReason) {
+        self.is_settled[operation] = true;
+        self.links.contests.push(Contest {
+            operation,
+            intents: Rc::clone(intents),
+            why,
+        });
     }
 
     /// Captures that share parent or object go together to the one intent that they add up to.
@@ -676,55 +846,51 @@ impl<'a> Ladder<'_, 'a> {
     /// Rows without money: to the intent of the payment they belong to, else to one that still waits for them. A failed
     /// attempt prefers a row that failed, a pending one or a hold a row that is open.
     fn deal_without_money(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
-        self.same_payment(Rule::Parent);
         let component = self.component;
-        let mut waiting: Vec<usize> = {
-            let taken = self.taken();
-            intents
-                .iter()
-                .copied()
-                .filter(|intent| !taken.contains(intent))
-                .collect()
-        };
-        waiting.sort_by_key(|&intent| self.key_order(intent));
+        for &operation in operations {
+            self.follow(operation);
+        }
         let mut rows: Vec<usize> = operations
             .iter()
             .copied()
             .filter(|&operation| self.is_free(operation) && !component.operations[operation].moved)
             .collect();
+        if rows.is_empty() {
+            return;
+        }
         rows.sort_by_key(|&operation| {
             let row = &component.operations[operation].row_data;
             (row.occurred_at, row.operation_id)
         });
+        let mut ordered = intents.to_vec();
+        ordered.sort_by_key(|&intent| self.key_order(intent));
+        let waiting: Vec<usize> = ordered
+            .iter()
+            .copied()
+            .filter(|&intent| !self.is_taken(intent))
+            .collect();
+        let last_resort = waiting.first().or(ordered.first()).copied();
+        let is_over = |intent: usize| deal_rank(component.intents[intent].row_data.status) == 2;
+        let is_open = |intent: usize| component.intents[intent].row_data.status.is_open();
+        let mut over = Queue::of(component, &waiting, &is_over);
+        let mut not_over = Queue::of(component, &waiting, &|intent| !is_over(intent));
+        let mut open = Queue::of(component, &waiting, &is_open);
+        let mut not_open = Queue::of(component, &waiting, &|intent| !is_open(intent));
         let mut used: HashSet<usize> = HashSet::new();
         for operation in rows {
             let row = &component.operations[operation];
-            let is_failed = row.is_failed() || row.is_expired();
-            let preferred = |intent: usize| {
-                let status = component.intents[intent].row_data.status;
-                if is_failed {
-                    deal_rank(status) == 2
-                } else {
-                    status.is_open()
-                }
+            let [first, second] = if row.is_failed() || row.is_expired() {
+                [&mut over, &mut not_over]
+            } else {
+                [&mut open, &mut not_open]
             };
-            let pick = waiting
-                .iter()
-                .copied()
-                .filter(|intent| !used.contains(intent))
-                .min_by_key(|&intent| {
-                    (
-                        !preferred(intent),
-                        !component.agreement(operation, intent, self.rules).is_full(),
-                    )
-                })
-                .or_else(|| waiting.first().copied())
-                .or_else(|| {
-                    intents
-                        .iter()
-                        .copied()
-                        .min_by_key(|&intent| self.key_order(intent))
-                });
+            // Equal money first: a repair changes the status of an intent, never its money.
+            let pick = first
+                .take_equal(component, operation, self.rules, &used)
+                .or_else(|| second.take_equal(component, operation, self.rules, &used))
+                .or_else(|| first.take_any(&used))
+                .or_else(|| second.take_any(&used))
+                .or(last_resort);
             if let Some(intent) = pick {
                 used.insert(intent);
                 self.settle(operation, intent, rule);
@@ -732,22 +898,47 @@ impl<'a> Ladder<'_, 'a> {
         }
     }
 
+    /// A dispute row that names a dispute is that dispute again: won, then lost.
+    fn taken_again(&mut self) {
+        for place in 0..self.links.order.len() {
+            let at = self.links.order[place];
+            let operation = &self.component.operations[at];
+            if operation.row_data.kind != OperationKind::Dispute || !self.is_free(at) {
+                continue;
+            }
+            let above = self.links.parent_operation[at]
+                .filter(|&parent| {
+                    self.component.operations[parent].family() == Some(Family::Dispute)
+                })
+                .and_then(|parent| self.links.of[parent])
+                .map(|(intent, _)| intent);
+            let mut named = self
+                .component
+                .with_processor(operation.keys.parent, Family::Dispute);
+            let named = named.next().filter(|_| named.next().is_none());
+            if let Some(intent) = above.or(named) {
+                self.settle(at, intent, Rule::Parent);
+            }
+        }
+    }
+
     /// The payment of each refund, dispute, reversal and adjustment: through the row it names, then the object, then the
     /// reference.
     fn parents(&mut self) {
-        for at in 0..self.component.operations.len() {
+        for place in 0..self.links.order.len() {
+            let at = self.links.order[place];
             self.links.parent_intent[at] = self.parent_intent(at);
         }
     }
 
-    fn parent_intent(&self, at: usize) -> Option<usize> {
+    fn parent_intent(&mut self, at: usize) -> Option<usize> {
         let component = self.component;
         let operation = &component.operations[at];
         if operation.is_own(Family::Charge) || !operation.is_usable() {
             return None;
         }
         let mut above = self.links.parent_operation[at];
-        for _ in 0..8 {
+        for _ in 0..HOPS_MAX {
             let Some(parent) = above else { break };
             if component.operations[parent].is_own(Family::Charge)
                 && let Some((intent, _)) = self.links.of[parent]
@@ -758,38 +949,62 @@ impl<'a> Ladder<'_, 'a> {
         }
         let keys = operation.keys;
         for key in [keys.parent, keys.object] {
-            if let Some(intent) = self.standing(component.with_processor(key, Family::Charge)) {
+            if let Some(intent) = self.standing(key, Naming::Processor) {
                 return Some(intent);
             }
         }
         if let Some(parent) = self.links.parent_operation[at]
-            && let Some(intent) = self.parent_of_child(parent)
+            && let Some(intent) = self.links.parent_intent[parent]
         {
             return Some(intent);
         }
         self.parent_of_child(at)
-            .or_else(|| self.standing(component.with_reference(keys.reference, Family::Charge)))
-            .or_else(|| self.standing(component.with_parent(keys.reference, Family::Charge)))
+            .or_else(|| self.standing(keys.reference, Naming::Reference))
+            .or_else(|| self.standing(keys.reference, Naming::Parent))
     }
 
     /// The payment that the linked local refund or dispute names.
-    fn parent_of_child(&self, at: usize) -> Option<usize> {
+    fn parent_of_child(&mut self, at: usize) -> Option<usize> {
         let (intent, _) = self.links.of[at]?;
         let key = self.component.intents[intent].keys.parent;
-        self.standing(self.component.with_reference(key, Family::Charge))
-            .or_else(|| self.standing(self.component.with_parent(key, Family::Charge)))
+        self.standing(key, Naming::Child)
     }
 
-    /// The only candidate, or the only one that money stands behind.
-    fn standing(&self, candidates: impl Iterator<Item = usize>) -> Option<usize> {
+    /// The payment that a key names: the only candidate, or the only one that money stands behind.
+    fn standing(&mut self, key: Key, naming: Naming) -> Option<usize> {
+        if key == 0 {
+            return None;
+        }
+        if let Some(&known) = self.standing.get(&(key, naming)) {
+            return known;
+        }
+        let component = self.component;
+        let named = component.with_reference(key, Family::Charge);
+        let found = match naming {
+            Naming::Processor => self.only(component.with_processor(key, Family::Charge)),
+            Naming::Reference => self.only(named),
+            Naming::Parent => self.only(component.with_parent(key, Family::Charge)),
+            // A parent is named by its id; other names count where no row has that id.
+            Naming::Child => {
+                let mut by_id = named.filter(|&parent| component.intents[parent].keys.id == key);
+                by_id
+                    .next()
+                    .or_else(|| self.standing(key, Naming::Reference))
+                    .or_else(|| self.standing(key, Naming::Parent))
+            }
+        };
+        self.standing.insert((key, naming), found);
+        found
+    }
+
+    fn only(&self, candidates: impl Iterator<Item = usize>) -> Option<usize> {
         let candidates: Vec<usize> = candidates.collect();
         if let [only] = candidates.as_slice() {
             return Some(*only);
         }
-        let taken = self.taken();
-        let mut paid = candidates.into_iter().filter(|intent| {
-            taken.contains(intent)
-                || self.component.intents[*intent].row_data.status == IntentStatus::Succeeded
+        let mut paid = candidates.into_iter().filter(|&intent| {
+            self.is_taken(intent)
+                || self.component.intents[intent].row_data.status == IntentStatus::Succeeded
         });
         match (paid.next(), paid.next()) {
             (Some(only), None) => Some(only),
@@ -814,18 +1029,14 @@ impl<'a> Ladder<'_, 'a> {
             {
                 continue;
             }
-            let (Some(named), Some(own)) = (self.links.parent_intent[at], self.parent_of_child(at))
-            else {
+            let own = self.parent_of_child(at);
+            let (Some(named), Some(own)) = (self.links.parent_intent[at], own) else {
                 continue;
             };
             let parent = |intent: usize| self.component.intents[intent].keys.parent;
             if named != own && (parent(named) == 0 || parent(named) != parent(own)) {
-                self.links.of[at] = None;
-                self.links.contests.push(Contest {
-                    operation: at,
-                    intents: vec![intent],
-                    why: ContestReason::Contradiction,
-                });
+                self.unlink(at);
+                self.contest(at, &Rc::from([intent]), ContestReason::Contradiction);
             }
         }
     }
@@ -853,13 +1064,6 @@ impl<'a> Ladder<'_, 'a> {
         }
         for (parent, family, operations) in groups {
             let keys = component.intents[parent].keys;
-            let taken: HashSet<usize> = self
-                .links
-                .of
-                .iter()
-                .flatten()
-                .map(|&(intent, _)| intent)
-                .collect();
             let mut intents: Vec<usize> = component.with_parent(keys.id, family).collect();
             if keys.parent != 0 {
                 intents.extend(component.with_parent(keys.parent, family));
@@ -867,14 +1071,43 @@ impl<'a> Ladder<'_, 'a> {
             intents.sort_unstable();
             intents.dedup();
             intents.retain(|intent| {
-                !taken.contains(intent)
+                self.claims[*intent] == 0
                     && component.intents[*intent].row_data.processor_ref.is_empty()
             });
-            self.deal_equal(&operations, &intents);
+            self.deal_equal(&operations, &intents, Rule::Parent);
         }
     }
 
-    fn deal_equal(&mut self, operations: &[usize], intents: &[usize]) {
+    /// Refunds and disputes whose payment is not known, with the rows that name the same parent: at equal money as well.
+    fn children_by_reference(&mut self) {
+        let component = self.component;
+        let mut groups: BTreeMap<(Key, Family), Vec<usize>> = BTreeMap::new();
+        for at in 0..component.operations.len() {
+            let operation = &component.operations[at];
+            let kind = operation.row_data.kind;
+            let is_child = matches!(kind, OperationKind::Refund | OperationKind::Dispute);
+            if let (true, Some(family)) = (is_child, kind.family())
+                && operation.keys.reference != 0
+                && self.links.parent_intent[at].is_none()
+                && self.is_free(at)
+            {
+                let group = groups.entry((operation.keys.reference, family));
+                group.or_default().push(at);
+            }
+        }
+        for ((key, family), operations) in groups {
+            let intents: Vec<usize> = component
+                .with_parent(key, family)
+                .filter(|&intent| self.claims[intent] == 0)
+                .filter(|&intent| component.intents[intent].row_data.processor_ref.is_empty())
+                .collect();
+            if !intents.is_empty() {
+                self.deal_equal(&operations, &intents, Rule::SharedReference);
+            }
+        }
+    }
+
+    fn deal_equal(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
         let component = self.component;
         let mut intents = intents.to_vec();
         intents.sort_by_key(|&intent| {
@@ -890,35 +1123,29 @@ impl<'a> Ladder<'_, 'a> {
                 row.row_data.operation_id,
             )
         });
-        let buckets = Buckets::of(component, &intents);
-        let mut used: HashSet<usize> = HashSet::new();
+        let mut buckets = Buckets::of(component, intents);
         let mut satisfied: HashMap<(Key, Key), Option<u32>> = HashMap::new();
         for operation in operations {
-            let pick = buckets
-                .candidates(component, operation, self.rules)
-                .find(|&intent| {
-                    let local = &component.intents[intent];
-                    let group = (local.keys.parent, local.keys.reference);
-                    let is_other_attempt = satisfied.get(&group).is_some_and(|attempt| {
-                        group.1 != 0 && is_other(*attempt, local.row_data.attempt)
-                    });
-                    !used.contains(&intent) && !is_other_attempt
-                });
+            let pick = buckets.take(component, operation, self.rules, |intent| {
+                let local = &component.intents[intent];
+                let attempt = satisfied.get(&(local.keys.parent, local.keys.reference));
+                local.keys.reference != 0
+                    && attempt.is_some_and(|&attempt| is_other(attempt, local.row_data.attempt))
+            });
             if let Some(intent) = pick {
                 let local = &component.intents[intent];
-                used.insert(intent);
                 if component.operations[operation].moved {
                     satisfied
                         .entry((local.keys.parent, local.keys.reference))
                         .or_insert(local.row_data.attempt);
                 }
-                self.settle(operation, intent, Rule::Parent);
+                self.settle(operation, intent, rule);
             }
         }
     }
 
     /// Rung 4: a reference that was cut, as declared; otherwise it is only proposed.
-    fn truncations(&mut self, truncated: &HashMap<usize, Vec<usize>>) {
+    fn truncations(&mut self, truncated: &HashMap<usize, Rc<[usize]>>) {
         if truncated.is_empty() {
             return;
         }
@@ -929,50 +1156,56 @@ impl<'a> Ladder<'_, 'a> {
             .enumerate()
             .map(|(at, intent)| (intent.row, at))
             .collect();
+        let mut groups: BTreeMap<(Key, Family), Vec<usize>> = BTreeMap::new();
         for at in 0..component.operations.len() {
             let operation = &component.operations[at];
-            let (Some(family), Some(rows)) = (operation.family(), truncated.get(&operation.row))
-            else {
-                continue;
-            };
-            if !self.is_free(at)
-                || operation.row_data.kind.is_return()
-                || self.links.parent_intent[at].is_some()
-            {
-                continue;
+            let is_asked = truncated.contains_key(&operation.row)
+                && self.is_free(at)
+                && !operation.row_data.kind.is_return()
+                && self.links.parent_intent[at].is_none();
+            if let (Some(family), true) = (operation.family(), is_asked) {
+                let group = groups.entry((operation.keys.reference, family));
+                group.or_default().push(at);
             }
-            let intents: Vec<usize> = rows
+        }
+        for ((_, family), operations) in groups {
+            let row = &component.operations[operations[0]];
+            let intents: Vec<usize> = truncated[&row.row]
                 .iter()
                 .filter_map(|row| by_row.get(row).copied())
                 .filter(|&intent| component.intents[intent].row_data.kind.family() == family)
                 .collect();
-            let chars = operation.row_data.reference.trim().chars().count();
+            let chars = row.row_data.reference.trim().chars().count();
             let is_declared = self.rules.reference_max_chars == Some(chars);
-            let taken = self.taken();
-            let agreeing: Vec<usize> = intents
-                .iter()
-                .copied()
-                .filter(|&intent| component.agreement(at, intent, self.rules).is_full())
-                .filter(|intent| !taken.contains(intent))
-                .collect();
-            if is_declared && intents.len() == 1 && agreeing.len() == 1 {
-                self.settle(at, agreeing[0], Rule::ReferenceTruncated);
-            } else if !intents.is_empty()
-                && (is_declared || !agreeing.is_empty())
-                && operation.moved
-            {
-                let mut intents = if agreeing.is_empty() {
-                    intents
-                } else {
-                    agreeing
-                };
-                intents.sort_by_key(|&intent| component.intents[intent].row_data.intent_id);
-                self.is_settled[at] = true;
-                self.links.contests.push(Contest {
-                    operation: at,
-                    intents,
-                    why: ContestReason::Truncated,
-                });
+            if !intents.is_empty() {
+                self.truncation(&operations, &self.by_id(intents), is_declared);
+            }
+        }
+    }
+
+    /// Operations of one cut reference, and every intent that begins so.
+    fn truncation(&mut self, operations: &[usize], intents: &Rc<[usize]>, is_declared: bool) {
+        let component = self.component;
+        let free = intents.iter().copied();
+        let buckets = Buckets::of(component, free.filter(|&intent| !self.is_taken(intent)));
+        let mut lists: HashMap<(crate::money::Currency, i64), Rc<[usize]>> = HashMap::new();
+        for &at in operations {
+            let row = &component.operations[at].row_data;
+            let agreeing = match lists.entry((row.currency, row.amount_minor)) {
+                Entry::Occupied(list) => Rc::clone(list.get()),
+                Entry::Vacant(place) => {
+                    let agreeing = buckets.all(component, at, self.rules);
+                    Rc::clone(place.insert(self.by_id(agreeing)))
+                }
+            };
+            match (&**intents, &*agreeing) {
+                ([only], [_]) if is_declared && !self.is_taken(*only) => {
+                    self.settle(at, *only, Rule::ReferenceTruncated);
+                }
+                _ if !component.operations[at].moved => {}
+                (_, []) if is_declared => self.contest(at, intents, ContestReason::Truncated),
+                (_, []) => {}
+                _ => self.contest(at, &agreeing, ContestReason::Truncated),
             }
         }
     }
@@ -980,7 +1213,8 @@ impl<'a> Ladder<'_, 'a> {
     /// Failures, reversals and adjustments follow the operation they name to that operation's intent.
     fn returns(&mut self) {
         let component = self.component;
-        for at in 0..component.operations.len() {
+        for place in 0..self.links.order.len() {
+            let at = self.links.order[place];
             let operation = &component.operations[at];
             if !operation.is_return() || !self.is_free(at) {
                 continue;
@@ -1008,7 +1242,7 @@ impl<'a> Ladder<'_, 'a> {
         let component = self.component;
         let keys = component.operations[at].keys;
         let mut above = self.links.parent_operation[at];
-        for _ in 0..8 {
+        for _ in 0..HOPS_MAX {
             let Some(parent) = above else { break };
             if let Some((intent, _)) = self.links.of[parent]
                 && families.contains(&component.intents[intent].row_data.kind.family())
@@ -1079,58 +1313,4 @@ pub(crate) fn share_payment(component: &Component<'_>, operations: &[usize]) -> 
         let shares_object = first.object != 0 && row.keys.object == first.object;
         row.row_data.kind == OperationKind::Capture && (shares_parent || shares_object)
     })
-}
-
-/// Intents by what they ask for, so that dealing stays linear where thousands share one key.
-struct Buckets {
-    by_money: HashMap<(crate::money::Currency, i64), Vec<usize>>,
-    places: HashMap<(crate::money::Currency, i64), usize>,
-}
-
-impl Buckets {
-    fn of(component: &Component<'_>, intents: &[usize]) -> Buckets {
-        let mut by_money: HashMap<_, Vec<usize>> = HashMap::new();
-        let mut places = HashMap::new();
-        for &intent in intents {
-            let row = &component.intents[intent].row_data;
-            let money = (row.currency, row.amount_minor);
-            by_money.entry(money).or_default().push(intent);
-            let next = places.len();
-            places.entry(money).or_insert(next);
-        }
-        Buckets { by_money, places }
-    }
-
-    fn bucket(&self, component: &Component<'_>, intent: usize) -> usize {
-        let row = &component.intents[intent].row_data;
-        self.places[&(row.currency, row.amount_minor)]
-    }
-
-    /// The intents whose money agrees with the operation's, equal amounts first, each bucket in its order.
-    fn candidates<'s>(
-        &'s self,
-        component: &'s Component<'_>,
-        operation: usize,
-        rules: &'s Rules,
-    ) -> impl Iterator<Item = usize> + 's {
-        let row = &component.operations[operation].row_data;
-        let exact = (row.currency, row.amount_minor.saturating_abs());
-        let is_loose = rules.tolerance.contains_key(&row.currency)
-            || rules.rounds_to_minor.contains_key(&row.currency);
-        let equal = self.by_money.get(&exact).into_iter().flatten().copied();
-        let mut near: Vec<usize> = if is_loose {
-            self.by_money
-                .iter()
-                .filter(|(money, _)| **money != exact)
-                .flat_map(|(_, intents)| intents)
-                .copied()
-                .collect()
-        } else {
-            Vec::new()
-        };
-        near.sort_unstable();
-        equal
-            .chain(near)
-            .filter(move |&intent| component.agreement(operation, intent, rules).is_full())
-    }
 }

@@ -2,6 +2,8 @@
 //!
 //! It stands here once. The judge looks up in it, the README's table is printed from it, and a test walks every cell.
 
+use std::fmt::Write as _;
+
 use crate::model::intent::{IntentKind, IntentStatus};
 
 /// The local side of the table.
@@ -183,13 +185,13 @@ pub const fn cell(local: Local, processor: Processor) -> Cell {
 pub fn markdown() -> String {
     let mut table = String::from("| local ↓ · processor → |");
     for column in Processor::ALL {
-        table.push_str(&format!(" {} |", column.label()));
+        write!(table, " {} |", column.label()).expect("a string takes everything");
     }
     table.push_str("\n|---|---|---|---|---|\n");
     for row in Local::ALL {
-        table.push_str(&format!("| {} |", row.label()));
+        write!(table, "| {} |", row.label()).expect("a string takes everything");
         for column in Processor::ALL {
-            table.push_str(&format!(" {} |", cell(row, column).label()));
+            write!(table, " {} |", cell(row, column).label()).expect("a string takes everything");
         }
         table.push('\n');
     }

@@ -11,6 +11,7 @@
 //! | `sieve` | which components are beyond doubt? |
 //! | `component` | one component with its look-ups |
 //! | `ladder` | which intent is an operation's? |
+//! | `buckets` | which intents ask for how much? |
 //! | [`lifecycle`] | the decision table |
 //! | `judge` | what is the verdict about each row of a component? |
 //! | `absence` | what may be called absent? |
@@ -23,6 +24,7 @@
 //! its keys.
 
 mod absence;
+mod buckets;
 mod component;
 mod judge;
 mod keys;
@@ -36,15 +38,17 @@ mod sieve;
 mod tally;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::model::breaks::Break;
 use crate::model::intent::Intents;
-use crate::model::operation::{OperationStatus, Operations};
+use crate::model::operation::{OperationKind, OperationStatus, Operations};
 use crate::model::repair::Repair;
 use crate::model::run::{Basis, Tally, Total};
 use crate::model::verdict::{Disposition, Match, Pending, Rule};
+use crate::time::Instant;
 use component::{Component, Scope};
 use keys::{Components, Keys};
 use rules::{Frame, Rules};
@@ -178,7 +182,7 @@ fn reconcile_with(
     let keys = Keys::of(snapshot);
     let truncated = keys::truncated(snapshot, &keys, rules.reference_max_chars);
     let components = Components::of(snapshot, &keys, &truncated);
-    let truncated: HashMap<usize, Vec<usize>> = truncated.into_iter().collect();
+    let truncated: HashMap<usize, Rc<[usize]>> = truncated.into_iter().collect();
     let open = plan::OpenBreaks::of(snapshot.open, &keys);
     let scope = scope(snapshot, rules, frame, &open, &keys);
     let payouts = payouts::sums(snapshot, &keys);
@@ -193,6 +197,7 @@ fn reconcile_with(
                 &keys,
                 &scope,
                 &open,
+                frame,
                 (*operation as usize, intent),
                 &mut verdicts,
             )
@@ -225,6 +230,31 @@ fn reconcile_with(
     outcome
 }
 
+/// Payout rows that a new part came to: their sum is to be drawn again, however old they are.
+fn grown_payouts(snapshot: &Snapshot<'_>, frame: &Frame, keys: &Keys<'_>) -> HashSet<usize> {
+    if frame.window.basis != Basis::Watermark {
+        return HashSet::new();
+    }
+    let is_payout = |row: usize| snapshot.operations.kind[row] == OperationKind::Payout;
+    let grown: HashSet<keys::Key> = (0..snapshot.operations.len())
+        .filter(|&row| matches!(snapshot.seen[row], Seen::New | Seen::Moved) && !is_payout(row))
+        .map(|row| keys.operations[row].payout)
+        .filter(|&payout| payout != 0)
+        .collect();
+    let is_known = |row: usize| matches!(snapshot.seen[row], Seen::Known | Seen::Stored);
+    (0..snapshot.operations.len())
+        .filter(|&row| is_payout(row) && is_known(row))
+        .filter(|&row| {
+            let own = keys.operations[row];
+            grown.contains(&if own.payout == 0 { own.id } else { own.payout })
+        })
+        .collect()
+}
+
+/// 2000-01-01T00:00:00Z. A row that could not be used and lies before it has no time that can be believed, and so belongs
+/// to the run that reads it.
+const PLAUSIBLE_FROM: Instant = Instant(946_684_800_000_000);
+
 /// Which rows ask for a verdict of their own: those in the window, those that are open or that a break is open about,
 /// and — where the watermark leads — those that appeared or changed since, however old they are.
 fn scope(
@@ -236,6 +266,7 @@ fn scope(
 ) -> Scope {
     let window = frame.window;
     let everything = window.basis == Basis::Files;
+    let grown = grown_payouts(snapshot, frame, keys);
     let operations = (0..snapshot.operations.len())
         .map(|row| {
             let seen = snapshot.seen[row];
@@ -243,7 +274,11 @@ fn scope(
             let appeared = window.basis == Basis::Watermark
                 && match seen {
                     Seen::New => {
-                        (frame.low <= at && at < window.to) || component::is_far_ahead(at, frame)
+                        let is_timeless =
+                            at < PLAUSIBLE_FROM && !snapshot.operations.invalid[row].is_empty();
+                        (frame.low <= at && at < window.to)
+                            || component::is_far_ahead(at, frame)
+                            || is_timeless
                     }
                     Seen::Moved | Seen::Changed => true,
                     Seen::Known | Seen::Stored | Seen::Repeat => false,
@@ -256,9 +291,14 @@ fn scope(
                     || window.contains(at)
                     || appeared
                     || is_open
+                    || grown.contains(&row)
                     || open.is_about_operation(keys.operations[row].id))
         })
         .collect();
+    let mut is_answered = vec![false; snapshot.intents.len()];
+    for link in snapshot.links.iter().flatten() {
+        is_answered[link.intent] = true;
+    }
     let intents = (0..snapshot.intents.len())
         .map(|row| {
             let status = snapshot.intents.status[row];
@@ -266,6 +306,12 @@ fn scope(
                 || window.contains(snapshot.intents.created_at[row])
                 || status.is_open()
                 || open.is_about_intent(keys.intents[row].id);
+            // A claim of money that nothing has answered is asked about in every run, however long its grace is.
+            let is_unsettled = window.basis == Basis::Watermark
+                && !is_answered[row]
+                && frame.low <= snapshot.intents.created_at[row]
+                && snapshot.intents.get(row).claims_money();
+            let is_asked = is_asked || is_unsettled;
             let owner = snapshot.intents.text.get(snapshot.intents.source[row]);
             is_asked
                 && !snapshot.is_linked_elsewhere[row]

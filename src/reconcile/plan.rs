@@ -12,7 +12,7 @@ use super::rules::{Frame, Rules};
 use super::{Finding, Outcome, Seen, Snapshot};
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Policy};
 use crate::model::intent::IntentKind;
-use crate::model::operation::{IdKind, Operation};
+use crate::model::operation::{IdKind, Operation, OperationKind};
 use crate::model::repair::{Repair, RepairAction, RepairSide, RepairState};
 use crate::model::verdict::Disposition;
 use crate::money::Money;
@@ -178,6 +178,7 @@ pub(crate) fn plan(
         .links
         .sort_unstable_by_key(|link| (link.operation, link.intent));
     outcome.links.dedup_by_key(|link| link.operation);
+    keep_stored(snapshot, &mut outcome);
     for row in 0..snapshot.operations.len() {
         if outcome.operations[row] == Disposition::OutOfScope {
             continue;
@@ -191,6 +192,24 @@ pub(crate) fn plan(
         }
     }
     outcome
+}
+
+/// What is stored stays: no link is dealt again, and an intent that has a link keeps its principal.
+fn keep_stored(snapshot: &Snapshot<'_>, outcome: &mut Outcome) {
+    let linked: HashSet<usize> = snapshot
+        .links
+        .iter()
+        .flatten()
+        .map(|link| link.intent)
+        .collect();
+    outcome.links.retain_mut(|link| {
+        if let Some(stored) = snapshot.links[link.operation] {
+            stored.intent == link.intent
+        } else {
+            link.is_principal &= !linked.contains(&link.intent);
+            true
+        }
+    });
 }
 
 /// Most severe first, then by class and ids.
@@ -345,7 +364,10 @@ fn repair(
     let operation = snapshot.operations.get(draft.operation);
     let intent = snapshot.intents.get(draft.intent);
     // The processor's own id of a row of the intent's own family, never one that was made up.
-    let own_ref = if operation.id_kind == IdKind::Synthetic {
+    let own_ref = if operation.kind == OperationKind::Void {
+        // A void names the hold that it let go.
+        operation.parent_id
+    } else if operation.id_kind == IdKind::Synthetic {
         ""
     } else {
         operation.operation_id
@@ -458,6 +480,7 @@ fn carry_over(
             intents.insert(keys.id, row);
         }
     }
+    let mut carried: (HashSet<usize>, HashSet<usize>) = (HashSet::new(), HashSet::new());
     for item in snapshot.open {
         if item.state == BreakState::Closed || raised.contains(&item.id) {
             continue;
@@ -486,14 +509,8 @@ fn carry_over(
             outcome.resolved.push(item.id.clone());
             continue;
         }
-        if item.is_sticky {
-            unmatch(
-                snapshot,
-                operation,
-                intent.filter(|_| is_about_intent),
-                outcome,
-            );
-        }
+        carried.0.extend(operation);
+        carried.1.extend(intent.filter(|_| is_about_intent));
         let state = match item.acknowledged_until {
             Some(until) if until > frame.as_of && item.state == BreakState::Acknowledged => {
                 BreakState::Acknowledged
@@ -511,33 +528,29 @@ fn carry_over(
             also: Vec::new(),
         });
     }
+    unmatch(snapshot, carried, outcome);
 }
 
-/// A row with an open break is unmatched, and so is its counterpart.
+/// Rows with an open break are unmatched, and so are their counterparts.
 fn unmatch(
     snapshot: &Snapshot<'_>,
-    operation: Option<usize>,
-    intent: Option<usize>,
+    (mut operations, mut intents): (HashSet<usize>, HashSet<usize>),
     outcome: &mut Outcome,
 ) {
-    let pairs: Vec<(usize, usize)> = outcome
-        .matches
-        .iter()
-        .filter(|pair| operation == Some(pair.operation) || intent == Some(pair.intent))
-        .map(|pair| (pair.operation, pair.intent))
-        .collect();
-    let intents: HashSet<usize> = pairs
-        .iter()
-        .map(|&(_, intent)| intent)
-        .chain(intent)
-        .collect();
-    let operations: HashSet<usize> = outcome
-        .matches
-        .iter()
-        .filter(|pair| intents.contains(&pair.intent))
-        .map(|pair| pair.operation)
-        .chain(operation)
-        .collect();
+    if operations.is_empty() && intents.is_empty() {
+        return;
+    }
+    let pairs = || outcome.matches.iter();
+    intents.extend(
+        pairs()
+            .filter(|pair| operations.contains(&pair.operation))
+            .map(|pair| pair.intent),
+    );
+    operations.extend(
+        pairs()
+            .filter(|pair| intents.contains(&pair.intent))
+            .map(|pair| pair.operation),
+    );
     outcome
         .matches
         .retain(|pair| !intents.contains(&pair.intent));

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::{Seen, StoredLink};
-use crate::model::intent::Intents;
+use crate::model::intent::{Intent, IntentKind, Intents};
 use crate::model::operation::{IdKind, Operation, OperationKind, OperationStatus, Operations};
 use crate::model::stored::StoredOperations;
 use crate::money::Money;
@@ -40,8 +40,9 @@ enum Movement {
     Changed(String),
 }
 
-/// Recognises the rows of a feed among those that are stored.
-pub fn recognise(feed: Operations, stored: &StoredOperations) -> Recognised {
+/// Recognises the rows of a feed among those that are stored. Refunds that the local side has booked already count as
+/// known where a format tells only their running total.
+pub fn recognise(feed: Operations, stored: &StoredOperations, intents: &Intents) -> Recognised {
     let mut recognised = Recognised {
         operations: feed,
         ..Recognised::default()
@@ -51,7 +52,7 @@ pub fn recognise(feed: Operations, stored: &StoredOperations) -> Recognised {
     recognised.linked = vec![None; count];
     recognised.repetitions();
     recognised.stored(stored);
-    recognised.derived_refunds();
+    recognised.derived_refunds(intents);
     recognised
 }
 
@@ -106,6 +107,7 @@ impl Recognised {
                 continue;
             };
             self.repeated += 1;
+            self.latest_total(other, row);
             match movement(&self.operations.get(other), &self.operations.get(row)) {
                 Movement::Same | Movement::Behind => self.seen[row] = Seen::Repeat,
                 Movement::Forward => {
@@ -122,6 +124,23 @@ impl Recognised {
                         .insert(other, format!("twice in one feed: {change}"));
                 }
             }
+        }
+    }
+
+    /// Of two running totals of refunds on one payment the later one counts for both rows, whatever their order.
+    fn latest_total(&mut self, left: usize, right: usize) {
+        let rows = &mut self.operations;
+        let key =
+            |row: usize, rows: &Operations| (rows.refunded_at[row], rows.refund_total_minor[row]);
+        let later = if key(left, rows) >= key(right, rows) {
+            left
+        } else {
+            right
+        };
+        let (at, total) = key(later, rows);
+        for row in [left, right] {
+            rows.refunded_at[row] = at;
+            rows.refund_total_minor[row] = total;
         }
     }
 
@@ -240,7 +259,7 @@ impl Recognised {
     }
 
     /// Refunds that exist only as a running total on the payment: the increase over what is known is one of its own.
-    fn derived_refunds(&mut self) {
+    fn derived_refunds(&mut self, intents: &Intents) {
         let count = self.operations.len();
         let payments: Vec<usize> = (0..count)
             .filter(|&row| {
@@ -264,6 +283,14 @@ impl Recognised {
                 *sum = sum.saturating_add(row.amount_minor.saturating_abs());
             }
         }
+        let linked: HashSet<String> = self
+            .linked
+            .iter()
+            .flatten()
+            .map(|(intent, _)| intent.clone())
+            .collect();
+        let booked = Booked::of(intents, &linked);
+        let mut derived: Vec<(usize, String, i64, i64)> = Vec::new();
         for row in payments {
             let payment = self.operations.get(row);
             let total = payment.refund_total_minor.unwrap_or(0).saturating_abs();
@@ -277,29 +304,119 @@ impl Recognised {
                 );
                 self.seen[row] = Seen::Changed;
                 self.changes.entry(row).or_insert(change);
-            } else if total > before {
-                let operation_id = format!("{}{total}", derived_prefix(payment.operation_id));
-                let (account, parent) = key;
-                let refund = Operation {
-                    operation_id: &operation_id,
-                    account: &account,
-                    id_kind: IdKind::Synthetic,
-                    kind: OperationKind::Refund,
-                    status: OperationStatus::Succeeded,
-                    amount_minor: -(total - before),
-                    currency: payment.currency,
-                    settle_currency: payment.currency,
-                    occurred_at: payment.refunded_at.unwrap_or(payment.occurred_at),
-                    parent_id: &parent,
-                    file: payment.file,
-                    line: payment.line,
-                    ..Operation::EMPTY
-                };
-                self.operations.push(&refund);
-                self.seen.push(Seen::New);
-                self.linked.push(None);
+            }
+            // What is booked locally is one refund each; what is left of the increase is another one.
+            let mut running = before;
+            for amount in booked.refunds(&payment) {
+                if running + amount <= total {
+                    running += amount;
+                    derived.push((row, payment.operation_id.to_owned(), running, amount));
+                }
+            }
+            if running < total {
+                derived.push((row, payment.operation_id.to_owned(), total, total - running));
             }
         }
+        for (row, parent, running, amount) in derived {
+            let payment = self.operations.get(row);
+            let account = payment.account.to_owned();
+            let operation_id = format!("{}{running}", derived_prefix(&parent));
+            let refund = Operation {
+                operation_id: &operation_id,
+                account: &account,
+                id_kind: IdKind::Synthetic,
+                kind: OperationKind::Refund,
+                status: OperationStatus::Succeeded,
+                amount_minor: -amount,
+                currency: payment.currency,
+                settle_currency: payment.currency,
+                occurred_at: payment.refunded_at.unwrap_or(payment.occurred_at),
+                parent_id: &parent,
+                file: payment.file,
+                line: payment.line,
+                ..Operation::EMPTY
+            };
+            self.operations.push(&refund);
+            self.seen.push(Seen::New);
+            self.linked.push(None);
+        }
+    }
+}
+
+/// Refunds that the local side has booked and that no operation is linked with.
+struct Booked<'a> {
+    /// Payments by whatever names them.
+    payments: HashMap<&'a str, Vec<&'a str>>,
+    /// Refunds by their payment, earliest first.
+    refunds: HashMap<&'a str, Vec<Intent<'a>>>,
+}
+
+impl<'a> Booked<'a> {
+    fn of(intents: &'a Intents, linked: &HashSet<String>) -> Booked<'a> {
+        let mut booked = Booked {
+            payments: HashMap::new(),
+            refunds: HashMap::new(),
+        };
+        for intent in intents.iter() {
+            match intent.kind {
+                IntentKind::Charge => {
+                    for key in [
+                        intent.processor_ref,
+                        intent.reference,
+                        intent.intent_id,
+                        intent.idempotency_key,
+                    ] {
+                        if !key.is_empty() {
+                            booked
+                                .payments
+                                .entry(key)
+                                .or_default()
+                                .push(intent.intent_id);
+                        }
+                    }
+                }
+                IntentKind::Refund
+                    if intent.claims_money()
+                        && intent.processor_ref.is_empty()
+                        && intent.invalid.is_empty()
+                        && !linked.contains(intent.intent_id) =>
+                {
+                    booked
+                        .refunds
+                        .entry(intent.parent_intent_id)
+                        .or_default()
+                        .push(intent);
+                }
+                IntentKind::Refund | IntentKind::Payout | IntentKind::Dispute => {}
+            }
+        }
+        for refunds in booked.refunds.values_mut() {
+            refunds.sort_by_key(|refund| (refund.created_at, refund.intent_id));
+        }
+        booked
+    }
+
+    /// The amounts booked under a payment, in its currency.
+    fn refunds(&self, payment: &Operation<'_>) -> Vec<i64> {
+        let mut named: Vec<&str> = [
+            payment.operation_id,
+            payment.object_id,
+            payment.reference.trim(),
+        ]
+        .into_iter()
+        .filter_map(|key| self.payments.get(key))
+        .flatten()
+        .copied()
+        .collect();
+        named.sort_unstable();
+        named.dedup();
+        named
+            .into_iter()
+            .filter_map(|payment| self.refunds.get(payment))
+            .flatten()
+            .filter(|refund| refund.currency == payment.currency)
+            .map(|refund| refund.amount_minor)
+            .collect()
     }
 }
 

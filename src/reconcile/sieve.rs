@@ -2,10 +2,11 @@
 //!
 //! It may only save work. Whatever it is not sure of in every respect it leaves to the judge.
 
-use super::component::Scope;
+use super::component::{Scope, is_far_ahead};
 use super::judge::Verdicts;
 use super::keys::Keys;
 use super::plan::OpenBreaks;
+use super::rules::Frame;
 use super::{NewLink, Seen, Snapshot};
 use crate::model::intent::{IntentKind, IntentStatus};
 use crate::model::operation::{OperationKind, OperationStatus};
@@ -17,6 +18,7 @@ pub(crate) fn settle(
     keys: &Keys<'_>,
     scope: &Scope,
     open: &OpenBreaks<'_>,
+    frame: &Frame,
     (operation, intent): (usize, usize),
     verdicts: &mut Verdicts,
 ) -> bool {
@@ -46,6 +48,7 @@ pub(crate) fn settle(
         && intents.status[intent] == IntentStatus::Succeeded
         && operations.ignore[operation].is_none()
         && operations.invalid[operation].is_empty()
+        && !is_far_ahead(operations.occurred_at[operation], frame)
         && intents.invalid[intent].is_empty()
         && !snapshot.is_linked_elsewhere[intent]
         && !matches!(snapshot.seen[operation], Seen::Changed | Seen::Repeat)

@@ -47,6 +47,8 @@ pub struct Feed {
 pub struct FileRead {
     /// The name as the configuration gives it, with wildcards filled in.
     pub name: String,
+    /// Size of the content.
+    pub bytes: u64,
     /// SHA-256 of the content, in hexadecimal.
     pub sha256: String,
     /// What reading it has shown.
@@ -94,6 +96,7 @@ pub fn read(
             let facts = add(profile, rules, &name, &bytes, &mut feed)?;
             feed.files.push(FileRead {
                 name,
+                bytes: bytes.len() as u64,
                 sha256: hex(&hash),
                 facts,
             });

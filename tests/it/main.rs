@@ -1,9 +1,22 @@
 //! Everything that is tested from outside, in one binary.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "tests wait, measure, print figures, and are switched by the environment"
+)]
 
+mod breaks;
+mod cli;
+mod core;
+mod golden;
+mod hostile;
 mod postgres;
 mod recovery;
 mod report;
+mod scene;
 mod settings;
 mod store;
 mod store_postgres;
 mod store_twins;
+mod tidy;
+mod world;

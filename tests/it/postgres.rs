@@ -1,6 +1,7 @@
 //! A `PostgreSQL` server for the tests: `DATABASE_URL` where it is set, else a private one in a temporary folder. Each test
 //! gets a database of its own. A machine without a server fails the tests, and is told what to install.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -238,7 +239,7 @@ fn private_server() -> Result<String, String> {
             "-k",
             &folder.display().to_string(),
             "-h",
-            "127.0.0.1",
+            &Ipv4Addr::LOCALHOST.to_string(),
             "-p",
             &port.to_string(),
         ] {
@@ -255,7 +256,7 @@ fn private_server() -> Result<String, String> {
             server.extend(["-c".to_owned(), setting.to_owned()]);
         }
         if supervise(&server, &folder) && answers(port, &folder) {
-            return Ok(format!("postgres://paysweep@127.0.0.1:{port}/postgres"));
+            return Ok(url_at(port));
         }
     }
     let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
@@ -295,7 +296,7 @@ fn supervise(server: &[String], folder: &Path) -> bool {
 fn answers(port: u16, folder: &Path) -> bool {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(30) {
-        let url = format!("postgres://paysweep@127.0.0.1:{port}/postgres");
+        let url = url_at(port);
         if aside(move || async move { administer_at(&url, "select 1".to_owned()).await }).is_ok() {
             return true;
         }
@@ -308,8 +309,15 @@ fn answers(port: u16, folder: &Path) -> bool {
     false
 }
 
+fn url_at(port: u16) -> String {
+    format!(
+        "postgres://paysweep@{}:{port}/postgres",
+        Ipv4Addr::LOCALHOST
+    )
+}
+
 fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("an address").port()
 }
 

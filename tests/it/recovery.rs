@@ -24,7 +24,7 @@ fn a_run_killed_at_any_point_leaves_the_old_or_the_new_state_and_the_next_one_he
         expected.repairs.len() > 50 && expected.breaks.len() > 20,
         "the shop has something to tell"
     );
-    let expected_findings = findings(&told);
+    let expected_findings = findings(&told.stdout);
 
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..2)
@@ -35,13 +35,15 @@ fn a_run_killed_at_any_point_leaves_the_old_or_the_new_state_and_the_next_one_he
                         // From the first millisecond to a little beyond the end of a calm run.
                         let after = whole * kill / (KILLS - 2);
                         let shop = Shop::new();
-                        shop.kill_after(after);
+                        let told = shop.kill_after(after);
                         let healed = shop.run_when_free();
                         let label = format!("killed after {after:?}: {}", stderr(&healed));
                         assert_eq!(healed.status.code(), Some(1), "{label}");
                         assert_eq!(&shop.state(), expected, "{label}");
                         // What the killed run found and could not tell, the next one tells.
-                        assert_eq!(&findings(&healed), expected_findings, "{label}");
+                        let told: BTreeSet<String> =
+                            told.union(&findings(&healed.stdout)).cloned().collect();
+                        assert_eq!(&told, expected_findings, "{label}");
                         let again = shop.run();
                         assert_eq!(&shop.state(), expected, "{label}");
                         let report: Value =
@@ -63,8 +65,8 @@ fn a_run_killed_at_any_point_leaves_the_old_or_the_new_state_and_the_next_one_he
 }
 
 /// Breaks that a report tells, those of an earlier run included.
-fn findings(output: &Output) -> BTreeSet<String> {
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+fn findings(stdout: &[u8]) -> BTreeSet<String> {
+    let report: Value = serde_json::from_slice(stdout).expect("a report");
     let of = |list: &Value| -> Vec<String> {
         let entries = list.as_array().expect("a list");
         entries
@@ -142,10 +144,12 @@ impl Shop {
             .expect("it starts")
     }
 
-    fn kill_after(&self, after: Duration) {
+    /// Runs, kills after a while, and answers what the run had told by then.
+    fn kill_after(&self, after: Duration) -> BTreeSet<String> {
+        let out = self.path().join("told.json");
         let mut child = self
             .command(&["run", "--as-of", AS_OF, "-f", "json"])
-            .stdout(Stdio::null())
+            .stdout(std::fs::File::create(&out).expect("a file"))
             .stderr(Stdio::null())
             .spawn()
             .expect("it starts");
@@ -153,6 +157,12 @@ impl Shop {
         // SIGKILL; a run that was faster has ended by itself.
         let _ = child.kill();
         child.wait().expect("it ends");
+        let told = std::fs::read(&out).expect("the file");
+        if serde_json::from_slice::<Value>(&told).is_ok() {
+            findings(&told)
+        } else {
+            BTreeSet::new()
+        }
     }
 
     /// The lease of a killed run ends by itself.

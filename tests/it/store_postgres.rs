@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -160,7 +160,7 @@ async fn a_store_that_is_missing_older_or_newer_is_not_ready() {
         let failure = PostgresStore::open(&address, mode).await.expect_err(wanted);
         assert_eq!(failure.exit, Exit::NotReady, "{failure}");
         assert!(failure.to_string().contains(wanted), "{failure}");
-        assert!(failure.what.contains("127.0.0.1") || std::env::var("DATABASE_URL").is_ok());
+        assert!(failure.what.starts_with("postgres://"), "{failure}");
     };
     for mode in [Mode::ReadOnly, Mode::ReadWrite] {
         refused(mode, "paysweep migrate").await;
@@ -214,7 +214,7 @@ async fn a_schema_with_tables_of_others_is_never_created_over() {
 
 #[tokio::test]
 async fn nothing_is_there_to_connect_to_or_nobody_is_let_in() {
-    let away = Address::parse("postgres://app:hunter2@127.0.0.1:1/pay").expect("an address");
+    let away = Address::parse("postgres://app:hunter2@127.0.0.2:1/pay").expect("an address");
     let failure = PostgresStore::open(&away, Mode::ReadWrite)
         .await
         .expect_err("no server");
@@ -522,7 +522,7 @@ impl Cutter {
     fn before(database: &Database, cut: Cut) -> Cutter {
         let address: sqlx::postgres::PgConnectOptions = database.url().parse().expect("a URL");
         let server = (address.get_host().to_owned(), address.get_port());
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let cutter = Cutter {
             port: listener.local_addr().expect("an address").port(),
             is_armed: Arc::default(),
@@ -556,7 +556,7 @@ impl Cutter {
         let url = database.url();
         let (head, rest) = url.rsplit_once('@').expect("a user");
         let (_, tail) = rest.split_once('/').expect("a database");
-        let url = format!("{head}@127.0.0.1:{}/{tail}", self.port);
+        let url = format!("{head}@{}:{}/{tail}", Ipv4Addr::LOCALHOST, self.port);
         Address::parse(&url).expect("an address")
     }
 }

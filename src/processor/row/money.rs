@@ -97,33 +97,42 @@ impl RowReader<'_> {
         amounts: &mut AmountReader<'_>,
     ) -> Result<(), Failure> {
         let rules = &self.profile.money;
-        let mut fees = Vec::new();
-        match self.found(&rules.fee_total, row, place, amounts)? {
-            Some(total) => fees.push(total),
-            None => {
-                for rule in &rules.fees {
-                    fees.extend(self.found(std::slice::from_ref(rule), row, place, amounts)?);
-                }
+        if let Some(total) = self.found(&rules.fee_total, row, place, amounts)? {
+            return self.fee(draft, &total, row, place, amounts);
+        }
+        for rule in &rules.fees {
+            if let Some(fee) = self.found(std::slice::from_ref(rule), row, place, amounts)? {
+                self.fee(draft, &fee, row, place, amounts)?;
             }
         }
-        for found in &fees {
-            // A fee of nothing needs no currency; some formats leave it empty then.
-            let minor = if found.number.mantissa == 0 {
-                0
-            } else {
-                let currency = self.currency(draft, found);
-                let minor = self.minor(draft, found, row, place, amounts)?;
-                if currency != draft.facts.settle_currency {
-                    draft.object(&format!(
-                        "column \"{}\" holds a fee in {currency}, and the row settles in {}",
-                        self.bound.name(found.column),
-                        draft.facts.settle_currency
-                    ));
-                }
-                minor
-            };
-            draft.facts.fee_minor = Some(draft.facts.fee_minor.unwrap_or(0).saturating_add(minor));
-        }
+        Ok(())
+    }
+
+    /// Adds one fee to the fee of the row.
+    fn fee(
+        &self,
+        draft: &mut Draft<'_>,
+        found: &Found,
+        row: Row<'_>,
+        place: Place<'_>,
+        amounts: &mut AmountReader<'_>,
+    ) -> Result<(), Failure> {
+        // A fee of nothing needs no currency; some formats leave it empty then.
+        let minor = if found.number.mantissa == 0 {
+            0
+        } else {
+            let currency = self.currency(draft, found);
+            let minor = self.minor(draft, found, row, place, amounts)?;
+            if currency != draft.facts.settle_currency {
+                draft.object(&format!(
+                    "column \"{}\" holds a fee in {currency}, and the row settles in {}",
+                    self.bound.name(found.column),
+                    draft.facts.settle_currency
+                ));
+            }
+            minor
+        };
+        draft.facts.fee_minor = Some(draft.facts.fee_minor.unwrap_or(0).saturating_add(minor));
         Ok(())
     }
 

@@ -66,6 +66,18 @@ impl Judge<'_, '_> {
         sum
     }
 
+    /// Whether money that was returned is taken a second time: each row takes what is disputed, and no more than that is
+    /// out at once.
+    fn is_taken_again(&self, at: usize, own: &[usize], sum: &DisputeSum) -> bool {
+        let mut takings = own
+            .iter()
+            .copied()
+            .filter(|&row| self.c.operations[row].moved);
+        let outstanding = sum.taken - sum.returned;
+        outstanding <= i128::from(self.c.intents[at].row_data.amount_minor)
+            && takings.all(|row| self.c.agreement(row, at, self.context.rules).is_full())
+    }
+
     /// The verdict about a dispute intent and its rows.
     pub(super) fn dispute(&mut self, at: usize) {
         let local = self.c.intents[at].row_data;
@@ -118,6 +130,7 @@ impl Judge<'_, '_> {
         }
         let sum = self.dispute_sum(&rows, i128::from(local.amount_minor));
         if sum.is_seen
+            && !self.is_taken_again(at, &own, &sum)
             && let Agreement::Amount { delta } =
                 agreement(-sum.taken, currency, &local, self.context.rules)
         {
@@ -163,10 +176,11 @@ impl Judge<'_, '_> {
             }
             return;
         }
-        if !self.dispose(&rows, &[at], Disposition::Matched) {
+        if !self.dispose(&movers, &[at], Disposition::Matched) {
             return;
         }
-        for (n, &row) in rows.iter().enumerate() {
+        self.dispose(&rows, &[], Disposition::Ignored(IgnoreReason::NoMoney));
+        for (n, &row) in movers.iter().enumerate() {
             let rule = self.links.of[row].map_or(Rule::Parent, |(_, rule)| rule);
             self.verdicts.matches.push(Match {
                 intent: self.c.intents[at].row,

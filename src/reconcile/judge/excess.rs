@@ -24,7 +24,8 @@ impl Judge<'_, '_> {
             let Some(parent) = self.links.parent_intent[at] else {
                 continue;
             };
-            if takes && row.moved && row.is_usable() && !self.hangs_on_extra(at, parent) {
+            let took = takes && row.moved && row.row_data.amount_minor < 0;
+            if took && row.is_usable() && !self.hangs_on_extra(at, parent) {
                 given.entry(parent).or_default().push(at);
             }
         }
@@ -53,11 +54,10 @@ impl Judge<'_, '_> {
             total += kept;
             let over = (total - charged).min(kept);
             let row = self.c.operations[at].row;
-            let is_listed = self.c.operations[at].in_scope
-                && !matches!(
-                    self.verdicts.operations[row],
-                    Disposition::Ignored(_) | Disposition::OutOfScope
-                );
+            let is_listed = !matches!(
+                self.verdicts.operations[row],
+                Disposition::Ignored(_) | Disposition::OutOfScope
+            );
             let is_said = self.verdicts.duplicate_refunds.contains(&row);
             if over > 0 && is_listed && !is_said {
                 let delta = Amount::new(clamp(over), currency);
@@ -120,7 +120,7 @@ impl Judge<'_, '_> {
             row.is_own(Family::Charge)
                 && row.moved
                 && !self.members[charge].is_empty()
-                && !self.members[charge].contains(&parent)
+                && self.member_of[parent] != Some(charge)
         })
     }
 }

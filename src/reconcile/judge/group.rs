@@ -1,8 +1,11 @@
 //! What the operations that claim an intent amount to together.
 
+use hashbrown::HashSet;
+
 use super::Judge;
 use crate::model::intent::IntentStatus;
 use crate::model::operation::{Family, OperationKind, OperationStatus};
+use crate::model::verdict::Rule;
 use crate::reconcile::component::{Agreement, agreement};
 use crate::reconcile::ladder::share_payment;
 use crate::reconcile::lifecycle::Processor;
@@ -33,6 +36,8 @@ pub(crate) struct Group {
     pub(crate) returns: Vec<usize>,
     /// Further rows that moved money.
     pub(crate) extras: Vec<usize>,
+    /// The further row that took the place of one that came back.
+    pub(crate) replacement: Option<usize>,
     /// Rows of the same payment that carry no money.
     pub(crate) attached: Vec<usize>,
     pub(crate) money: Money,
@@ -43,6 +48,8 @@ pub(crate) struct Group {
     pub(crate) is_hold: bool,
     /// Captures that add up.
     pub(crate) is_sum: bool,
+    /// A row that gave money back in another currency than the intent's.
+    pub(crate) foreign: Option<usize>,
     /// No member dominates: every row that moved money is an extra.
     pub(crate) is_contested: bool,
     /// Members are out of reach; only what came back is seen.
@@ -76,6 +83,7 @@ impl Judge<'_, '_> {
             members: Vec::new(),
             returns: Vec::new(),
             extras: Vec::new(),
+            replacement: None,
             attached: own
                 .iter()
                 .copied()
@@ -87,6 +95,7 @@ impl Judge<'_, '_> {
             is_hold: false,
             is_sum: false,
             is_contested: false,
+            foreign: None,
             is_original_unseen: false,
             word: IntentStatus::Failed,
         };
@@ -95,14 +104,15 @@ impl Judge<'_, '_> {
                 self.read_status(intent, family, &mut group);
             } else {
                 group.is_original_unseen = true;
+                group.foreign = self.foreign(intent, &returns);
                 group.returns = returns;
                 let claimed = i128::from(self.c.intents[intent].row_data.amount_minor);
                 group.money = self.balance(claimed, &group.returns);
-                // A row that failed without money is what the return answers.
-                let failed = group
-                    .attached
-                    .iter()
-                    .position(|&at| self.c.operations[at].is_failed());
+                // A row of the same amount that failed without money is what the return answers.
+                let failed = group.attached.iter().position(|&at| {
+                    self.c.operations[at].is_failed()
+                        && self.c.agreement(at, intent, self.context.rules).is_full()
+                });
                 group.members = failed
                     .map(|n| vec![group.attached.remove(n)])
                     .unwrap_or_default();
@@ -112,20 +122,43 @@ impl Judge<'_, '_> {
         }
         movers.sort_by_key(|&at| self.preference(intent, at));
         self.choose(intent, movers, &mut group);
-        let (mine, others): (Vec<usize>, Vec<usize>) = returns.into_iter().partition(|&at| {
-            self.links.parent_operation[at].is_none_or(|parent| !group.extras.contains(&parent))
-        });
         // What came back of an extra is judged with it.
-        drop(others);
+        let extras: HashSet<usize> = group.extras.iter().copied().collect();
+        let mut mine = returns;
+        mine.retain(|&at| {
+            self.links.parent_operation[at].is_none_or(|parent| !extras.contains(&parent))
+        });
+        group.foreign = self.foreign(intent, &mine);
         group.returns = mine;
-        let moved: i128 = group
+        let mut moved: i128 = group
             .members
             .iter()
             .map(|&at| self.c.operations[at].magnitude())
             .sum();
+        if self.returns_the_unseen(intent, &group) {
+            // What came back is an original out of reach, which counts with the amount that the intent claims.
+            group.is_original_unseen = true;
+            moved += i128::from(self.c.intents[intent].row_data.amount_minor);
+        }
         group.money = self.balance(moved, &group.returns);
         group.processor = Some(column(group.money));
         group
+    }
+
+    /// Whether what came back names the operation that the intent names, and that one is not among the rows at hand.
+    fn returns_the_unseen(&self, intent: usize, group: &Group) -> bool {
+        let processor = self.c.intents[intent].keys.processor;
+        let is_shown = group.members.iter().chain(&group.extras).any(|&at| {
+            let keys = self.c.operations[at].keys;
+            keys.id == processor || keys.object == processor
+        });
+        processor != 0
+            && !is_shown
+            && group.returns.iter().any(|&at| {
+                let keys = self.c.operations[at].keys;
+                let names_it = keys.parent == processor || keys.object == processor;
+                names_it && self.links.parent_operation[at].is_none()
+            })
     }
 
     /// The order in which rows that moved money may satisfy an intent: a stored link, a named one, equal money, money
@@ -181,7 +214,7 @@ impl Judge<'_, '_> {
                     group.extras = movers
                         .iter()
                         .copied()
-                        .filter(|at| !captures.contains(at))
+                        .filter(|&at| self.c.operations[at].row_data.kind != OperationKind::Capture)
                         .collect();
                     group.members = captures;
                     return;
@@ -195,6 +228,16 @@ impl Judge<'_, '_> {
         }
         group.members = vec![first];
         group.extras = movers[1..].to_vec();
+    }
+
+    /// The first of the rows that is in another currency than the intent.
+    fn foreign(&self, intent: usize, rows: &[usize]) -> Option<usize> {
+        let currency = self.c.intents[intent].row_data.currency;
+        let row = |at: usize| &self.c.operations[at].row_data;
+        rows.iter()
+            .copied()
+            .filter(|&at| row(at).currency != currency)
+            .min_by_key(|&at| (row(at).occurred_at, row(at).operation_id))
     }
 
     /// What is left of so much money after what came back.
@@ -214,22 +257,25 @@ impl Judge<'_, '_> {
     /// The status of rows of which none moved money.
     fn read_status(&self, intent: usize, family: Family, group: &mut Group) {
         let local = &self.c.intents[intent];
-        let claims_success = local.row_data.status == IntentStatus::Succeeded;
-        let names_another = |at: usize| {
-            let keys = self.c.operations[at].keys;
-            let is_named = [keys.id, keys.object, keys.parent].contains(&local.keys.processor);
-            local.keys.processor != 0
-                && !is_named
-                && !self.links.is_stored[at]
-                && !self.hangs_on_named(intent, at)
-        };
-        // Another attempt than the one a succeeded row names says nothing about it.
-        let rows: Vec<usize> = group
+        // Another attempt than the one a succeeded row names says nothing about it; nor does one that still waits about a
+        // row that is over, where the named one is seen.
+        let (others, named): (Vec<usize>, Vec<usize>) = group
             .attached
             .iter()
-            .copied()
-            .filter(|&at| !(claims_success && names_another(at)))
-            .collect();
+            .partition(|&&at| self.is_another_attempt(intent, at));
+        let status = local.row_data.status;
+        let has_named = !named.is_empty();
+        let mut rows = named;
+        rows.extend(others.into_iter().filter(|&at| {
+            let row = &self.c.operations[at];
+            let is_over =
+                row.is_failed() || row.is_expired() || row.row_data.kind == OperationKind::Void;
+            match status {
+                IntentStatus::Succeeded => false,
+                _ if status.is_open() || !has_named => true,
+                _ => is_over,
+            }
+        }));
         let latest = |wanted: &dyn Fn(usize) -> bool| {
             rows.iter()
                 .copied()
@@ -245,14 +291,16 @@ impl Judge<'_, '_> {
             .iter()
             .copied()
             .filter(|&at| {
-                kind(at) == OperationKind::Void && status(at) == OperationStatus::Succeeded
+                kind(at) == OperationKind::Void
+                    && status(at) == OperationStatus::Succeeded
+                    && self.lets_go_of_all(at, intent)
             })
             .collect();
-        let is_voided = |at: usize| {
-            voids
-                .iter()
-                .any(|&void| self.links.parent_operation[void].is_none_or(|parent| parent == at))
-        };
+        let voided: HashSet<Option<usize>> = voids
+            .iter()
+            .map(|&void| self.links.parent_operation[void])
+            .collect();
+        let is_voided = |at: usize| voided.contains(&None) || voided.contains(&Some(at));
         let zero = latest(&|at| self.c.operations[at].is_zero_success());
         let waiting = latest(&|at| {
             kind(at) != OperationKind::Void
@@ -328,13 +376,38 @@ impl Judge<'_, '_> {
         );
     }
 
-    /// Whether the row is a capture or void of the operation that the intent names.
-    fn hangs_on_named(&self, intent: usize, at: usize) -> bool {
+    /// Whether a void is one of the whole amount; where it names none, it is.
+    fn lets_go_of_all(&self, void: usize, intent: usize) -> bool {
+        let (row, local) = (&self.c.operations[void], &self.c.intents[intent].row_data);
+        row.row_data.currency == local.currency
+            && (row.row_data.amount_minor == 0
+                || row.magnitude() == i128::from(local.amount_minor).abs())
+    }
+
+    /// Whether the row belongs to another payment at the processor than the one that the intent names: only our reference
+    /// leads to it, or to the row that it hangs on.
+    fn is_another_attempt(&self, intent: usize, at: usize) -> bool {
         let processor = self.c.intents[intent].keys.processor;
-        self.links.parent_operation[at].is_some_and(|parent| {
-            let keys = self.c.operations[parent].keys;
-            keys.id == processor || keys.object == processor || self.links.is_stored[parent]
-        })
+        let mut row = at;
+        // As many hops as the ladder takes.
+        for _ in 0..8 {
+            let keys = self.c.operations[row].keys;
+            let is_named = [keys.id, keys.object, keys.parent].contains(&processor);
+            let above = self.links.parent_operation[row];
+            match self.links.of[row] {
+                _ if processor == 0 || is_named => return false,
+                Some((_, Rule::ProcessorRef)) => return false,
+                Some((_, Rule::Parent)) | None => match above {
+                    Some(parent) => row = parent,
+                    None => return false,
+                },
+                Some((
+                    _,
+                    Rule::Reference | Rule::SharedReference | Rule::ReferenceTruncated | Rule::Sum,
+                )) => return true,
+            }
+        }
+        false
     }
 }
 

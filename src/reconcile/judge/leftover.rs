@@ -1,5 +1,10 @@
 //! Rows that stand alone: set aside, unreadable, changed, contested, or without a counterpart.
 
+use std::fmt::Write as _;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::pair::Claim;
 use super::{Judge, RepairDraft};
 use crate::model::breaks::BreakClass;
 use crate::model::intent::IntentKind;
@@ -9,65 +14,138 @@ use crate::model::verdict::{Disposition, IgnoreReason};
 use crate::money::{Currency, Money as Amount};
 use crate::reconcile::Seen;
 use crate::reconcile::component::clamp;
+use crate::reconcile::keys::Key;
 use crate::reconcile::ladder::ContestReason;
 
 impl Judge<'_, '_> {
     /// Rows that profile, scope or mode set aside, and rows of either side that cannot be used.
     pub(super) fn set_aside(&mut self) {
+        let mut waiting: HashMap<Key, Option<usize>> = HashMap::new();
+        let mut unreadable: Vec<usize> = Vec::new();
         for at in 0..self.c.operations.len() {
             let row = &self.c.operations[at];
             if let Some(reason) = row.row_data.ignore {
                 self.dispose(&[at], &[], Disposition::Ignored(reason));
             } else if !row.invalid.is_empty() {
-                self.invalid_operation(at);
+                unreadable.push(at);
             }
         }
-        for at in 0..self.c.intents.len() {
-            if !self.c.intents[at].row_data.invalid.is_empty() {
-                self.invalid_intent(at);
-            }
+        unreadable.sort_by_key(|&at| {
+            let row = &self.c.operations[at].row_data;
+            (row.occurred_at, row.operation_id, row.account)
+        });
+        for at in unreadable {
+            self.invalid_operation(at, &mut waiting);
+        }
+        let mut unusable: Vec<usize> = (0..self.c.intents.len())
+            .filter(|&at| !self.c.intents[at].row_data.invalid.is_empty())
+            .collect();
+        if unusable.is_empty() {
+            return;
+        }
+        unusable.sort_by_key(|&at| self.c.intents[at].row_data.intent_id);
+        let mut unclaimed = self.unclaimed_by_key();
+        for at in unusable {
+            self.invalid_intent(at, &mut unclaimed);
         }
     }
 
-    fn invalid_operation(&mut self, at: usize) {
+    /// Unclaimed intents that an unreadable row names wait for a readable version: nothing else is said of them.
+    /// `waiting` keeps the first of them by key, so that many such rows ask only once.
+    fn invalid_operation(&mut self, at: usize, waiting: &mut HashMap<Key, Option<usize>>) {
         let row = &self.c.operations[at];
-        let named = [row.keys.reference, row.keys.id, row.keys.object]
-            .into_iter()
-            .find_map(|key| {
-                self.c
-                    .named(key)
-                    .find(|&intent| self.claims[intent].is_empty())
+        let mut first = None;
+        let mut others = Vec::new();
+        for key in [row.keys.reference, row.keys.id, row.keys.object] {
+            if first.is_some() {
+                break;
+            }
+            first = *waiting.entry(key).or_insert_with(|| {
+                let mut named = self.unclaimed_under(key).into_iter();
+                let first = named.next();
+                others.extend(named);
+                first
             });
-        let intents: Vec<usize> = named.into_iter().collect();
+        }
         if !self.dispose(&[at], &[], Disposition::Unmatched) {
             return;
         }
-        // The row that it names waits for a readable version; nothing else is said of it.
-        self.dispose(&[], &intents, Disposition::Unmatched);
+        self.dispose(&[], first.as_slice(), Disposition::Unmatched);
+        self.dispose(&[], &others, Disposition::Unmatched);
         let money = (row.row_data.currency != Currency::NONE).then(|| self.money(at));
-        let why = format!("{}: {}", self.id(at), row.invalid);
+        let mut why = format!("{}: {}", self.id(at), row.invalid);
+        if !others.is_empty() {
+            let names: Vec<&str> = others
+                .iter()
+                .take(5)
+                .map(|&other| self.intent_id(other))
+                .collect();
+            write!(why, "; {} wait for it as well", names.join(", "))
+                .expect("a string takes everything");
+        }
         self.raise(
             BreakClass::InvalidRecord,
-            (Some(at), named),
+            (Some(at), first),
             (money, None),
             why,
         );
     }
 
-    fn invalid_intent(&mut self, at: usize) {
+    /// Intents that a key names directly and that no operation claims, by their ids.
+    fn unclaimed_under(&self, key: Key) -> Vec<usize> {
+        let mut found: Vec<usize> = self
+            .c
+            .named(key)
+            .filter(|&intent| self.claims[intent].is_empty() && !self.is_intent_done[intent])
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Usable operations that no intent claims, by each key that an intent may name them with; the last is the first to
+    /// be taken.
+    fn unclaimed_by_key(&self) -> HashMap<(Key, Family), Vec<usize>> {
+        let mut unclaimed: HashMap<(Key, Family), Vec<usize>> = HashMap::new();
+        for (at, row) in self.c.operations.iter().enumerate() {
+            let Some(family) = row.family() else { continue };
+            let is_free = row.is_own(family) && row.is_usable() && self.links.of[at].is_none();
+            if is_free && !self.is_done[at] {
+                let mut keys = [row.keys.reference, row.keys.id, row.keys.object];
+                keys.sort_unstable();
+                for (n, &key) in keys.iter().enumerate() {
+                    if key != 0 && (n == 0 || keys[n - 1] != key) {
+                        unclaimed.entry((key, family)).or_default().push(at);
+                    }
+                }
+            }
+        }
+        for rows in unclaimed.values_mut() {
+            rows.sort_by_key(|&at| {
+                let row = &self.c.operations[at].row_data;
+                std::cmp::Reverse((row.occurred_at, row.operation_id))
+            });
+        }
+        unclaimed
+    }
+
+    fn invalid_intent(&mut self, at: usize, unclaimed: &mut HashMap<(Key, Family), Vec<usize>>) {
         let local = &self.c.intents[at];
         let family = local.row_data.kind.family();
-        let operation = (0..self.c.operations.len()).find(|&at| {
-            let row = &self.c.operations[at];
-            let is_named = local.keys.is_reference(row.keys.reference)
-                || (local.keys.processor != 0
-                    && [row.keys.id, row.keys.object].contains(&local.keys.processor));
-            is_named
-                && row.is_own(family)
-                && row.is_usable()
-                && self.links.of[at].is_none()
-                && !self.is_done[at]
-        });
+        let keys = local.keys;
+        let mut operation = None;
+        for key in [keys.processor, keys.reference, keys.id, keys.idempotency] {
+            let Some(rows) = unclaimed
+                .get_mut(&(key, family))
+                .filter(|_| operation.is_none())
+            else {
+                continue;
+            };
+            while rows.last().is_some_and(|&row| self.is_done[row]) {
+                rows.pop();
+            }
+            operation = rows.pop();
+        }
         let operations: Vec<usize> = operation.into_iter().collect();
         if self.dispose(&operations, &[at], Disposition::Unmatched) {
             let money = (local.row_data.currency != Currency::NONE
@@ -112,28 +190,29 @@ impl Judge<'_, '_> {
 
     /// Operations that are only proposed.
     pub(super) fn contests(&mut self) {
+        // Contests share their candidates: what is true of a list is asked once.
+        let mut lists: HashMap<*const usize, (bool, Vec<usize>)> = HashMap::new();
         for contest in &self.links.contests {
             let at = contest.operation;
             if self.is_done[at] || !self.c.operations[at].moved {
                 continue;
             }
-            let taken = contest
-                .intents
-                .iter()
-                .all(|&intent| !self.claims[intent].is_empty());
-            if taken && self.is_given_back(at) {
+            let (taken, waiting) = lists.entry(contest.intents.as_ptr()).or_insert_with(|| {
+                let claimed = |&intent: &usize| !self.claims[intent].is_empty();
+                let in_scope = |&intent: &usize| self.c.intents[intent].in_scope;
+                let intents = contest.intents.iter().copied();
+                let waiting = intents.clone().filter(|row| !claimed(row) && in_scope(row));
+                (intents.clone().all(|row| claimed(&row)), waiting.collect())
+            });
+            if *taken && self.is_given_back(at) {
                 self.returned_in_full(at);
                 continue;
             }
             if !self.dispose(&[at], &[], Disposition::Unmatched) {
                 continue;
             }
-            let waiting: Vec<usize> = contest
-                .intents
-                .iter()
-                .copied()
-                .filter(|&intent| self.claims[intent].is_empty() && self.c.intents[intent].in_scope)
-                .collect();
+            // The first contest speaks for all that wait.
+            let waiting = std::mem::take(waiting);
             self.dispose(&[], &waiting, Disposition::Unmatched);
             let mut names: Vec<&str> = contest
                 .intents
@@ -165,7 +244,7 @@ impl Judge<'_, '_> {
                     )
                 }
             };
-            let intent = if let [only] = contest.intents.as_slice() {
+            let intent = if let [only] = &*contest.intents {
                 Some(*only)
             } else {
                 None
@@ -217,7 +296,7 @@ impl Judge<'_, '_> {
                     (Some(money), None),
                     why,
                 );
-                draft.evidence = change.to_owned();
+                change.clone_into(&mut draft.evidence);
             }
         }
     }
@@ -225,14 +304,14 @@ impl Judge<'_, '_> {
     /// Operations beyond what the intents under a shared reference ask for.
     pub(super) fn excess_of_shared(&mut self) {
         for &(operation, intent) in &self.links.excess {
-            self.extra(intent, operation, true);
+            self.extra(intent, operation, Claim::Further);
         }
     }
 
     /// Operations that found no intent.
     pub(super) fn leftovers(&mut self) {
         for is_return in [false, true] {
-            for at in 0..self.c.operations.len() {
+            for &at in &self.links.order {
                 if !self.is_done[at] && self.c.operations[at].is_return() == is_return {
                     self.leftover(at);
                 }
@@ -276,20 +355,9 @@ impl Judge<'_, '_> {
                 }
             }
             OperationKind::Refund if row.moved => self.unknown_refund(at),
-            OperationKind::Refund => {
-                ignore(
-                    self,
-                    if is_over {
-                        IgnoreReason::FailedAttempt
-                    } else {
-                        IgnoreReason::NoMoney
-                    },
-                );
-            }
             OperationKind::Dispute if row.moved => self.unknown_dispute(at),
-            OperationKind::Dispute => ignore(self, IgnoreReason::NoMoney),
             OperationKind::Payout if row.moved => self.lone_payout(at),
-            OperationKind::Payout => {
+            OperationKind::Refund | OperationKind::Payout => {
                 ignore(
                     self,
                     if is_over {
@@ -309,13 +377,15 @@ impl Judge<'_, '_> {
                 }
             }
             OperationKind::PayoutFailure if row.moved => self.returned_payout(at, &[at]),
-            OperationKind::PayoutFailure => ignore(self, IgnoreReason::NoMoney),
+            OperationKind::Dispute | OperationKind::PayoutFailure => {
+                ignore(self, IgnoreReason::NoMoney);
+            }
             OperationKind::Fee => ignore(self, IgnoreReason::AccountLevelFee),
             OperationKind::Transfer | OperationKind::Adjustment => {
-                ignore(self, IgnoreReason::AccountLevel)
+                ignore(self, IgnoreReason::AccountLevel);
             }
             OperationKind::ReserveHold | OperationKind::ReserveRelease => {
-                ignore(self, IgnoreReason::Hold)
+                ignore(self, IgnoreReason::Hold);
             }
             OperationKind::Conversion => ignore(self, IgnoreReason::Conversion),
         }
@@ -340,25 +410,38 @@ impl Judge<'_, '_> {
         self.missing_local(at, &returns, None);
     }
 
-    /// Returns that name an operation and found no intent.
+    /// Returns of the operation's kind that name it, against its direction, and found no intent.
     fn returns_of(&self, at: usize) -> Vec<usize> {
-        let mut found: Vec<usize> = self
-            .children_of(at)
-            .iter()
-            .copied()
-            .filter(|&child| {
+        let own = &self.c.operations[at];
+        let gives_back = |kind| match kind {
+            OperationKind::RefundFailure => own.family() == Some(Family::Refund),
+            OperationKind::DisputeReversal => own.family() == Some(Family::Dispute),
+            OperationKind::PayoutFailure => own.family() == Some(Family::Payout),
+            OperationKind::Adjustment => true,
+            _ => false,
+        };
+        let mut found: Vec<usize> = Vec::new();
+        let mut next = vec![at];
+        let mut met: HashSet<usize> = HashSet::from([at]);
+        while let Some(parent) = next.pop() {
+            for &child in self.children_of(parent) {
                 let row = &self.c.operations[child];
-                row.is_return()
+                let names = gives_back(row.row_data.kind) || (parent != at && row.is_return());
+                let is_back = own.family() == Some(Family::Dispute)
+                    || parent != at
+                    || row.row_data.amount_minor.signum() == -own.row_data.amount_minor.signum();
+                if names
+                    && is_back
                     && row.is_usable()
                     && self.links.of[child].is_none()
                     && !self.is_done[child]
-            })
-            .collect();
-        let deeper: Vec<usize> = found
-            .iter()
-            .flat_map(|&child| self.returns_of(child))
-            .collect();
-        found.extend(deeper);
+                    && met.insert(child)
+                {
+                    found.push(child);
+                    next.push(child);
+                }
+            }
+        }
         found
     }
 
@@ -371,7 +454,10 @@ impl Judge<'_, '_> {
             return;
         }
         let returns = self.returns_of(at);
-        let is_whole = self.links.given_back[at] == 0;
+        // A row that brought money is no refund, whatever it is called.
+        let is_whole = returns.is_empty()
+            && self.links.given_back[at] == 0
+            && self.c.operations[at].row_data.amount_minor < 0;
         let repair = self.links.parent_intent[at]
             .filter(|_| is_whole)
             .map(|parent| RepairDraft {
@@ -395,8 +481,12 @@ impl Judge<'_, '_> {
         rows.extend(&returns);
         let sum = self.dispute_sum(&rows, 0);
         let currency = self.c.operations[at].row_data.currency;
+        // Money of another currency returns nothing of it: that is for a person.
+        let is_one_currency = rows
+            .iter()
+            .all(|&row| self.c.operations[row].row_data.currency == currency);
         let repair = self.links.parent_intent[at]
-            .filter(|_| sum.returned <= sum.taken)
+            .filter(|_| sum.taken > 0 && sum.returned <= sum.taken && is_one_currency)
             .map(|parent| RepairDraft {
                 action: RepairAction::RecordDispute,
                 intent: self.c.intents[parent].row,
@@ -418,17 +508,22 @@ impl Judge<'_, '_> {
         let row = &self.c.operations[at].row_data;
         let mut why = self.says(at);
         match (parent, row.reference.trim()) {
-            (Some(parent), _) => why.push_str(&format!(
+            (Some(parent), _) => write!(
+                why,
                 " under {}, and no local row asks for it",
                 self.intent_id(parent)
-            )),
+            )
+            .expect("a string takes everything"),
             (None, "") if row.parent_id.is_empty() => {
-                why.push_str(", without a reference, and no local row names it")
+                why.push_str(", without a reference, and no local row names it");
             }
-            (None, "") => why.push_str(&format!(" of {}, which no local row names", row.parent_id)),
-            (None, reference) => why.push_str(&format!(
+            (None, "") => write!(why, " of {}, which no local row names", row.parent_id)
+                .expect("a string takes everything"),
+            (None, reference) => write!(
+                why,
                 " under the reference \"{reference}\", which no local row has"
-            )),
+            )
+            .expect("a string takes everything"),
         }
         let back = self.links.given_back[at];
         let money = self.money(at);

@@ -14,18 +14,20 @@ mod group;
 mod leftover;
 mod pair;
 
+use std::collections::BTreeSet;
+
 use group::Group;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use super::component::Component;
-use super::keys::Keys;
+use super::keys::{Key, Keys};
 use super::ladder::Links;
 use super::payouts::Sums;
 use super::plan::OpenBreaks;
 use super::rules::{Frame, Rules};
 use super::{NewLink, Snapshot};
 use crate::model::breaks::BreakClass;
-use crate::model::intent::IntentStatus;
+use crate::model::intent::{IntentKind, IntentStatus};
 use crate::model::repair::RepairAction;
 use crate::model::verdict::{Disposition, Match, Pending};
 use crate::money::Money;
@@ -128,6 +130,8 @@ pub(crate) fn judge(
         groups: Vec::with_capacity(component.intents.len()),
         is_outdone: vec![None; component.intents.len()],
         members: vec![Vec::new(); component.intents.len()],
+        member_of: vec![None; component.operations.len()],
+        satisfied: HashMap::new(),
         children: vec![Vec::new(); component.operations.len()],
         verdicts,
     };
@@ -165,6 +169,10 @@ pub(crate) struct Judge<'c, 'a> {
     pub(crate) is_outdone: Vec<Option<usize>>,
     /// For each intent, the operations that answer it.
     pub(crate) members: Vec<Vec<usize>>,
+    /// For each operation, the intent that it answers.
+    pub(crate) member_of: Vec<Option<usize>>,
+    /// Numbers of the attempts that money satisfies, by what they are attempts at.
+    pub(crate) satisfied: HashMap<(IntentKind, Key), BTreeSet<u32>>,
     /// Operations that name each operation as their parent.
     pub(crate) children: Vec<Vec<usize>>,
     pub(crate) verdicts: &'c mut Verdicts,

@@ -1,12 +1,14 @@
 //! Intents with the operations that claim them, by the decision table.
 
-use hashbrown::HashMap;
+use std::fmt::Write as _;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::group::{Group, Money};
 use super::{Judge, RepairDraft};
 use crate::model::breaks::BreakClass;
 use crate::model::intent::{IntentKind, IntentStatus};
-use crate::model::operation::{Family, OperationStatus};
+use crate::model::operation::{Family, OperationKind, OperationStatus};
 use crate::model::repair::RepairAction;
 use crate::model::verdict::{Disposition, IgnoreReason, Match, Rule};
 use crate::money::Money as Amount;
@@ -15,6 +17,17 @@ use crate::reconcile::component::{Agreement, clamp};
 use crate::reconcile::ladder::{deal_rank, is_other};
 use crate::reconcile::lifecycle::{Cell, Local, Processor, cell};
 use crate::reconcile::payouts::Tied;
+
+/// How a further operation stands to the intent that it claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// Another one satisfies the intent.
+    Further,
+    /// Several do, and none of them is taken.
+    Instead,
+    /// None of several fits.
+    Contested,
+}
 
 impl Judge<'_, '_> {
     /// Reads every group, and decides which of several attempts at one thing is the one that money satisfies.
@@ -31,6 +44,16 @@ impl Judge<'_, '_> {
                 && group.agreement.is_full()
                 && !group.members.is_empty();
             self.has_money[at] = group.members.first().copied().filter(|_| is_satisfied);
+            if is_satisfied && local.keys.parent != 0 {
+                let attempts = self
+                    .satisfied
+                    .entry((local.row_data.kind, local.keys.parent))
+                    .or_default();
+                attempts.extend(local.row_data.attempt);
+            }
+            for &member in &group.members {
+                self.member_of[member] = Some(at);
+            }
             self.members[at].clone_from(&group.members);
             self.groups.push(Some(group));
             let reference = if local.row_data.kind == IntentKind::Charge {
@@ -98,14 +121,23 @@ impl Judge<'_, '_> {
         };
         if self.is_second_claim(at, &group) {
             for &extra in group.members.iter().chain(&group.extras) {
-                self.extra(at, extra, true);
+                self.extra(at, extra, Claim::Further);
             }
             self.attached(&group);
             self.absent(at);
             return;
         }
+        let claim = if group.is_contested {
+            Claim::Contested
+        } else {
+            Claim::Further
+        };
+        let mut group = group;
+        group.replacement = self.replacement(at, &group);
         for &extra in &group.extras {
-            self.extra(at, extra, !group.is_contested);
+            if group.replacement != Some(extra) {
+                self.extra(at, extra, claim);
+            }
         }
         self.attached(&group);
         if group.is_contested {
@@ -123,6 +155,19 @@ impl Judge<'_, '_> {
         }
     }
 
+    /// The success that took the place of one that came back: no duplicate, since only one stands.
+    fn replacement(&self, at: usize, group: &Group) -> Option<usize> {
+        let is_success = self.c.intents[at].row_data.status == IntentStatus::Succeeded;
+        let stands = |&extra: &usize| {
+            !self.is_given_back(extra) && self.c.agreement(extra, at, self.context.rules).is_full()
+        };
+        group
+            .extras
+            .iter()
+            .copied()
+            .find(|extra| group.money == Money::Back && is_success && stands(extra))
+    }
+
     /// A succeeded row that names another operation, one that lies before everything that was read, has been satisfied
     /// already: what comes now is a further claim.
     fn is_second_claim(&self, at: usize, group: &Group) -> bool {
@@ -132,14 +177,23 @@ impl Judge<'_, '_> {
             [keys.id, keys.object, keys.parent].contains(&local.keys.processor)
                 || self.links.is_stored[operation]
         };
-        local.row_data.status == IntentStatus::Succeeded
+        let is_satisfied =
+            local.row_data.status == IntentStatus::Succeeded && group.money == Money::Kept;
+        if local.is_linked_elsewhere {
+            // Another source answers it: the same thing was paid twice, on two accounts.
+            let is_ours = group
+                .members
+                .iter()
+                .any(|&member| self.links.is_stored[member]);
+            return is_satisfied && !is_ours && !group.members.is_empty();
+        }
+        is_satisfied
             && local.keys.processor != 0
             && local
                 .row_data
                 .created_at
                 .plus(self.context.rules.grace.of(local.row_data.kind))
                 < self.context.frame.low
-            && group.money == Money::Kept
             && !group.is_original_unseen
             && !group.members.iter().any(is_named)
     }
@@ -170,6 +224,9 @@ impl Judge<'_, '_> {
             );
             return;
         }
+        if group.foreign.is_some() {
+            return self.currency_mismatch(at, group);
+        }
         if matches!(group.money, Money::Kept | Money::Back | Money::Partly(_))
             && !group.is_original_unseen
         {
@@ -196,6 +253,13 @@ impl Judge<'_, '_> {
         if group.is_hold {
             return self.hold(at, group, row);
         }
+        let is_attempt_of_another_amount = group.money == Money::None
+            && matches!(processor, Processor::Failed | Processor::Expired)
+            && row != Local::Succeeded
+            && !group.agreement.is_full();
+        if is_attempt_of_another_amount {
+            return self.passed_over(at, group);
+        }
         match cell(row, processor) {
             Cell::Pending => self.wait(at, group, "the processor has not decided yet"),
             Cell::Matched => {
@@ -215,7 +279,7 @@ impl Judge<'_, '_> {
                     self.behind(at, group, IntentStatus::Succeeded);
                 } else {
                     for &member in &group.members {
-                        self.extra(at, member, true);
+                        self.extra(at, member, Claim::Instead);
                     }
                     self.dispose(&group.returns, &[at], Disposition::Unmatched);
                 }
@@ -369,7 +433,7 @@ impl Judge<'_, '_> {
         }
         let written = self.c.intents[at].row_data.written_amount;
         if !written.is_empty() {
-            why.push_str(&format!(" (written there as {written})"));
+            write!(why, " (written there as {written})").expect("a string takes everything");
         }
         let repair = self.set_status(at, operation, status, false);
         let draft = self.raise(
@@ -426,6 +490,11 @@ impl Judge<'_, '_> {
         if is_late && (group.agreement.is_full() || group.is_original_unseen) {
             return self.behind(at, group, group.word);
         }
+        self.passed_over(at, group);
+    }
+
+    /// An attempt that did not work and says nothing about the intent.
+    fn passed_over(&mut self, at: usize, group: &Group) {
         self.dispose(
             &group.members,
             &[],
@@ -440,6 +509,7 @@ impl Judge<'_, '_> {
             .members
             .iter()
             .chain(&group.returns)
+            .chain(&group.replacement)
             .copied()
             .collect();
         if !self.dispose(&rows, &[at], Disposition::Unmatched) {
@@ -451,12 +521,13 @@ impl Judge<'_, '_> {
             }
         }
         let local = self.c.intents[at].row_data;
-        let operation = group
-            .members
-            .first()
-            .or(group.returns.first())
-            .copied()
-            .expect("a reversal has a row");
+        let named =
+            if group.is_original_unseen && !group.members.is_empty() && !group.returns.is_empty() {
+                group.returns.last()
+            } else {
+                group.members.first().or(group.returns.first())
+            };
+        let operation = named.copied().expect("a reversal has a row");
         let class = if local.kind == IntentKind::Payout {
             BreakClass::PayoutReturned
         } else {
@@ -497,15 +568,16 @@ impl Judge<'_, '_> {
     /// Whether another row of the same logical payment is satisfied.
     fn another_stands(&self, at: usize) -> bool {
         let local = &self.c.intents[at];
+        let attempts = self
+            .satisfied
+            .get(&(local.row_data.kind, local.keys.parent));
         self.is_outdone[at].is_some()
-            || (local.keys.parent != 0
-                && self.c.intents.iter().enumerate().any(|(other, row)| {
-                    other != at
-                        && row.row_data.kind == local.row_data.kind
-                        && row.keys.parent == local.keys.parent
-                        && is_other(row.row_data.attempt, local.row_data.attempt)
-                        && self.has_money[other].is_some()
-                }))
+            || attempts.is_some_and(|attempts| {
+                attempts
+                    .iter()
+                    .take(2)
+                    .any(|&attempt| is_other(Some(attempt), local.row_data.attempt))
+            })
     }
 
     fn after_grace(&mut self, at: usize, group: &Group, class: BreakClass) {
@@ -594,7 +666,7 @@ impl Judge<'_, '_> {
             _ => format!("the processor moved {money}, {local} was asked for"),
         };
         if let Some(factor) = factor(money.minor, local.minor) {
-            why.push_str(&format!(": a factor of exactly {factor}"));
+            write!(why, ": a factor of exactly {factor}").expect("a string takes everything");
         }
         if let Some(first) = group
             .members
@@ -650,8 +722,8 @@ impl Judge<'_, '_> {
         if !self.dispose(&rows, &[at], Disposition::Unmatched) {
             return;
         }
-        let operation = group.members.first().copied();
-        let (money, _) = self.group_money(at, group);
+        let operation = group.foreign.or(group.members.first().copied());
+        let money = operation.map_or_else(|| self.intent_money(at), |row| self.money(row));
         let why = format!(
             "the processor moved {money}, {} was asked for",
             self.intent_money(at)
@@ -677,7 +749,7 @@ impl Judge<'_, '_> {
             self.extra_because(
                 at,
                 member,
-                true,
+                Claim::Instead,
                 &format!("{winner} already stands for the same payment"),
             );
         }
@@ -694,11 +766,11 @@ impl Judge<'_, '_> {
     }
 
     /// A further operation that moved money for an intent.
-    pub(super) fn extra(&mut self, at: usize, operation: usize, may_duplicate: bool) {
-        self.extra_because(at, operation, may_duplicate, "");
+    pub(super) fn extra(&mut self, at: usize, operation: usize, claim: Claim) {
+        self.extra_because(at, operation, claim, "");
     }
 
-    fn extra_because(&mut self, at: usize, operation: usize, may_duplicate: bool, reason: &str) {
+    fn extra_because(&mut self, at: usize, operation: usize, claim: Claim, reason: &str) {
         if self.is_done[operation] {
             return;
         }
@@ -706,7 +778,10 @@ impl Judge<'_, '_> {
             return self.returned_in_full(operation);
         }
         let children = self.without_local_row(operation);
-        let is_asked = self.c.operations[operation].in_scope;
+        // Where nothing else is said of the intent, a verdict about it is one about the operation.
+        let is_asked = self.c.operations[operation].in_scope
+            || (claim != Claim::Further && self.c.intents[at].in_scope);
+        let may_duplicate = claim != Claim::Contested;
         self.is_done[operation] = true;
         if !is_asked {
             return;
@@ -756,7 +831,7 @@ impl Judge<'_, '_> {
             ),
         };
         if !reason.is_empty() {
-            why.push_str(&format!("; {reason}"));
+            write!(why, "; {reason}").expect("a string takes everything");
         }
         let also = self.rows(&children);
         self.raise(
@@ -773,26 +848,25 @@ impl Judge<'_, '_> {
         let row = &self.c.operations[operation];
         row.moved
             && row.row_data.amount_minor != 0
-            && self.links.given_back[operation] >= row.magnitude()
+            && self.links.given_back[operation] == row.magnitude()
     }
 
     /// Refunds and returns that name an operation and have no local row of their own, with what hangs on them.
     fn without_local_row(&self, operation: usize) -> Vec<usize> {
         let mut found: Vec<usize> = Vec::new();
         let mut next = vec![operation];
+        let mut met: HashSet<usize> = HashSet::from([operation]);
         while let Some(parent) = next.pop() {
             for &at in self.children_of(parent) {
                 let row = &self.c.operations[at];
                 let is_child = row.is_usable()
                     && row.moved
                     && (row.is_return() || row.family() == Some(Family::Refund));
-                let is_own = row.is_own(Family::Refund) && self.links.of[at].is_some();
-                if is_child
-                    && !is_own
-                    && !self.is_done[at]
-                    && at != operation
-                    && !found.contains(&at)
-                {
+                // Refunds that the local side asked for, and whatever answers another intent, have a verdict of their own.
+                let intent = |row: usize| self.links.of[row].map(|(intent, _)| intent);
+                let is_anothers = intent(at).is_some() && intent(at) != intent(operation);
+                let is_own = is_anothers || (row.is_own(Family::Refund) && intent(at).is_some());
+                if is_child && !is_own && !self.is_done[at] && met.insert(at) {
                     found.push(at);
                     next.push(at);
                 }
@@ -814,22 +888,37 @@ impl Judge<'_, '_> {
 
     /// Rows of a payment that carry no money.
     fn attached(&mut self, group: &Group) {
+        let members = || {
+            group
+                .members
+                .iter()
+                .map(|&row| &self.c.operations[row].keys)
+        };
+        let objects: HashSet<u32> = members().map(|keys| keys.object).collect();
+        let parents: HashSet<u32> = members().map(|keys| keys.parent).collect();
+        let rows: HashSet<usize> = group.members.iter().copied().collect();
+        let above: HashSet<usize> = rows
+            .iter()
+            .filter_map(|&row| self.links.parent_operation[row])
+            .collect();
         for &at in &group.attached {
             let operation = &self.c.operations[at];
-            let is_same_payment = group.members.iter().any(|&member| {
-                let (own, other) = (operation.keys, self.c.operations[member].keys);
-                (own.object != 0 && own.object == other.object)
-                    || (own.parent != 0 && own.parent == other.parent)
-                    || self.links.parent_operation[at] == Some(member)
-                    || self.links.parent_operation[member] == Some(at)
-            });
+            let keys = operation.keys;
+            let is_same_payment = (keys.object != 0 && objects.contains(&keys.object))
+                || (keys.parent != 0 && parents.contains(&keys.parent))
+                || above.contains(&at)
+                || self.links.parent_operation[at].is_some_and(|parent| rows.contains(&parent));
             let is_waiting = operation.row_data.status == OperationStatus::Pending;
-            if operation.is_failed() || operation.is_expired() {
+            let is_hold = operation.row_data.kind == OperationKind::Authorization;
+            let is_used_up = is_hold && is_same_payment && group.money != Money::None;
+            if (operation.is_failed() || operation.is_expired()) && !is_used_up {
                 self.dispose(
                     &[at],
                     &[],
                     Disposition::Ignored(IgnoreReason::FailedAttempt),
                 );
+            } else if operation.row_data.status == OperationStatus::Unknown {
+                self.dispose(&[at], &[], Disposition::Ignored(IgnoreReason::NoMoney));
             } else if is_waiting && !is_same_payment && operation.row_data.amount_minor != 0 {
                 if self.dispose(&[at], &[], Disposition::Pending) {
                     self.pend(Some(at), None, "the processor has not decided yet");
@@ -926,7 +1015,8 @@ impl Judge<'_, '_> {
         let local = self.c.intents[at].row_data;
         let mut why = format!("{}, and {why}", self.local_says(at));
         if !local.processor_ref.is_empty() {
-            why.push_str(&format!(" (its processor_ref is {})", local.processor_ref));
+            write!(why, " (its processor_ref is {})", local.processor_ref)
+                .expect("a string takes everything");
         }
         self.raise(
             class,

@@ -27,7 +27,7 @@ const OPTIONS: [&str; 9] = [
 /// The address of a `PostgreSQL` database.
 #[derive(Clone)]
 pub struct Address {
-    pub(super) options: PgConnectOptions,
+    pub(super) options: Box<PgConnectOptions>,
     pub(super) schema: String,
     /// Kept to compare two addresses.
     url: String,
@@ -93,7 +93,7 @@ impl Address {
             .extra_float_digits(None)
             .disable_statement_logging();
         Ok(Address {
-            options,
+            options: Box::new(options),
             schema,
             url: url.to_owned(),
             has_password,
@@ -186,7 +186,7 @@ mod tests {
         assert!(matches!(mode(spelled), PgSslMode::Disable));
         for near in [
             "postgres://localhost/pay",
-            "postgres://127.0.0.1/pay",
+            "postgres://127.0.0.2/pay",
             "postgres://%2Fvar%2Frun%2Fpostgresql/pay",
             "postgres:///pay?host=/tmp",
         ] {

@@ -1,0 +1,125 @@
+//! The frame of a slice: whose verdict is given, how far the answer reaches, and where the watermark goes.
+
+use crate::exit::{Exit, Failure};
+use crate::model::run::{Basis, CompleteThrough, Watermark, Window};
+use crate::reconcile::rules::Frame;
+use crate::settings::window::WindowChoice;
+use crate::source::files::Feed;
+use crate::store::contract::Store;
+use crate::time::Instant;
+
+use super::compose::Told;
+use super::prepare::Prepared;
+use super::run::Job;
+
+/// The window of a source: as it was given, or from its watermark.
+pub(crate) fn window_of(
+    job: &Job<'_>,
+    prepared: &Prepared<'_>,
+    stored: Option<&Watermark>,
+) -> Result<Window, Failure> {
+    let hi = stored.map_or(prepared.source.start, |watermark| watermark.hi);
+    if job.as_of < hi {
+        return Err(Failure::new(
+            Exit::Refused,
+            format!("source {}: now ({}) is earlier than the watermark ({hi})", prepared.source.name, job.as_of),
+        )
+        .why("either the clock is wrong or the watermark is; reading on would skip or doubt what is stored")
+        .remedy("correct the clock or --as-of; `paysweep watermark rewind` moves the watermark back"));
+    }
+    Ok(match job.choice {
+        WindowChoice::Range(window) => window,
+        WindowChoice::Watermark => Window {
+            from: hi.minus(prepared.spans.lookback),
+            to: job.as_of.minus(prepared.spans.lag),
+            basis: Basis::Watermark,
+        },
+    })
+}
+
+/// How far the files of a source claim to be complete.
+pub(crate) fn complete_through(
+    claim: CompleteThrough,
+    as_of: Instant,
+    feed: &Feed,
+) -> Option<Instant> {
+    match claim {
+        CompleteThrough::AsOf => Some(as_of),
+        CompleteThrough::At(at) => Some(at),
+        CompleteThrough::LastRow => feed.newest_until(as_of),
+    }
+}
+
+/// How far a slice reaches, given what was read and what is stored.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a frame is what all of these come to"
+)]
+pub(crate) async fn frame<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    prepared: &Prepared<'_>,
+    stored: Option<&Watermark>,
+    window: Window,
+    is_last: bool,
+    told: &Told,
+    feed: &Feed,
+) -> Result<Frame, Failure> {
+    let source = prepared.source;
+    let reached = complete_through(source.complete_through, job.as_of, feed);
+    // What earlier runs covered without a gap stays covered when today's files are shorter.
+    let reached = match window.basis {
+        Basis::Watermark => reached.max(stored.map(|watermark| watermark.hi)),
+        Basis::Range | Basis::Files => reached,
+    };
+    let covered = reached.map(|at| at.min(window.to).min(job.as_of.minus(prepared.spans.lag)));
+    let first = stored.map_or(source.start.minus(prepared.spans.lookback), |watermark| {
+        watermark.low
+    });
+    let mut others_covered = Some(Instant::MAX);
+    for other in &job.settings.sources {
+        if other.name != source.name {
+            let known = match told.covered(&other.name) {
+                Some(covered) => covered,
+                None => store
+                    .watermark(&other.name)
+                    .await?
+                    .map(|watermark| watermark.hi),
+            };
+            others_covered = others_covered.and_then(|all| known.map(|at| all.min(at)));
+        }
+    }
+    Ok(Frame {
+        as_of: job.as_of,
+        window,
+        low: first.min(window.from),
+        covered,
+        others_covered,
+        judges_unowned: is_last,
+        is_feed_unchanged: stored.is_some_and(|watermark| watermark.feed_hash == feed.hash),
+    })
+}
+
+/// Where the watermark goes: never back, and never past what is covered. A range by hand leaves it alone.
+pub(crate) fn advance(
+    job: &Job<'_>,
+    prepared: &Prepared<'_>,
+    stored: Option<&Watermark>,
+    frame: &Frame,
+    feed: &Feed,
+) -> Option<Watermark> {
+    if frame.window.basis != Basis::Watermark {
+        return None;
+    }
+    let hi = stored.map_or(prepared.source.start, |watermark| watermark.hi);
+    Some(Watermark {
+        hi: frame.covered.map_or(hi, |covered| covered.max(hi)),
+        low: frame.low,
+        as_of: job.as_of,
+        lag: prepared.spans.lag,
+        lookback: prepared.spans.lookback,
+        feed_hash: feed.hash.clone(),
+        config_hash: prepared.source.config_hash.clone(),
+        run_id: job.run_id.clone(),
+    })
+}

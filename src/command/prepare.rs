@@ -1,0 +1,126 @@
+//! What a run needs before it begins: each source with its profile, and the files of both sides.
+
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+use crate::intents::csv as intents_csv;
+use crate::model::intent::Intents;
+use crate::processor::ReadRules;
+use crate::processor::profile::Profile;
+use crate::reconcile::rules::Rules;
+use crate::settings::{IntentsKind, ProfileRef, Settings, SourceSettings, Spans};
+use crate::source::files::{self, Feed};
+use crate::time::Span;
+
+/// A source with its profile.
+pub(crate) struct Prepared<'a> {
+    pub(crate) source: &'a SourceSettings,
+    pub(crate) profile: Profile,
+    pub(crate) spans: Spans,
+    pub(crate) rules: Rules,
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn new(source: &'a SourceSettings) -> Result<Prepared<'a>, Failure> {
+        let profile = profile(&source.profile)?;
+        let spans = source.spans(profile_spans(&profile));
+        let needed =
+            profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0;
+        if spans.lag.0 + spans.lookback.0 < needed {
+            return Err(Failure::rejected(format!(
+                "source {}: lag {} + lookback {} is less than the {} within which rows may still appear",
+                source.name,
+                spans.lag,
+                spans.lookback,
+                Span(needed)
+            ))
+            .why(format!("profile {} declares delay, granularity and clock error; a shorter reach loses rows", profile.name))
+            .remedy("raise lookback"));
+        }
+        let rules = Rules {
+            payout_span: spans.payout_span,
+            ..source.rules.clone()
+        };
+        Ok(Prepared {
+            source,
+            profile,
+            spans,
+            rules,
+        })
+    }
+
+    /// Reads its files.
+    pub(crate) fn read(&self) -> Result<Feed, Failure> {
+        read(&self.profile, &self.source.read, &self.source.files)
+    }
+
+    /// How far before the window rows are read for linking: the longest grace, or the lookback.
+    pub(crate) fn reach(&self) -> Span {
+        let grace = &self.rules.grace;
+        let longest = grace
+            .charge
+            .max(grace.refund)
+            .max(grace.payout)
+            .max(grace.dispute);
+        longest.max(self.spans.lookback)
+    }
+}
+
+/// Reads files by a profile.
+pub(crate) fn read(
+    profile: &Profile,
+    rules: &ReadRules,
+    paths: &[PathBuf],
+) -> Result<Feed, Failure> {
+    let patterns: Vec<String> = paths
+        .iter()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    files::read(profile, rules, Path::new(""), &patterns)
+}
+
+/// Loads a profile: built in, or from its file.
+pub(crate) fn profile(reference: &ProfileRef) -> Result<Profile, Failure> {
+    match reference {
+        ProfileRef::BuiltIn(name) => {
+            let text = crate::processor::built_in(name).ok_or_else(|| {
+                let known: Vec<&str> = crate::processor::built_in_names().collect();
+                Failure::rejected(format!("there is no built-in profile \"{name}\""))
+                    .why(format!("built in: {}", known.join(", ")))
+                    .remedy("use one of these, or the path of a profile file that ends in .toml")
+            })?;
+            Profile::parse(name, text)
+        }
+        ProfileRef::File(path) => {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Failure::rejected(format!("the profile {} cannot be read", path.display()))
+                    .why(error.to_string())
+            })?;
+            Profile::parse(&path.display().to_string(), &text)
+        }
+    }
+}
+
+pub(crate) fn profile_spans(profile: &Profile) -> Spans {
+    Spans {
+        lag: profile.spans.lag,
+        lookback: profile.spans.lookback,
+        payout_span: profile.spans.payout_span,
+    }
+}
+
+/// Reads the configured file of intents; `None` where the store's own table is used.
+pub(crate) fn read_intents(settings: &Settings) -> Result<Option<Intents>, Failure> {
+    match (settings.intents.kind, &settings.intents.file) {
+        (IntentsKind::Csv, Some(path)) => {
+            let mut intents = intents_csv::read(
+                &super::intents::rules(&settings.intents),
+                &path.display().to_string(),
+                path,
+            )?;
+            super::intents::own(&mut intents, &settings.intents.source);
+            Ok(Some(intents))
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,883 @@
+//! The command line from outside: streams, exit codes, and what each command does and does not write.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::scene::{NOW, Scene, Told};
+
+/// What the store tells about everything that a rejected or refused run must not have written.
+fn memory(scene: &Scene) -> Vec<String> {
+    [
+        "breaks list -f json",
+        "repairs list -f json",
+        "watermark show -f json",
+    ]
+    .map(|line| scene.now(line).stdout)
+    .to_vec()
+}
+
+fn open_break(scene: &Scene, class: &str) -> String {
+    let list = scene
+        .now(&format!("breaks list -f json --class {class}"))
+        .json();
+    list["breaks"][0]["id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no {class}: {list}"))
+        .to_owned()
+}
+
+fn count(list: &Value, name: &str) -> usize {
+    list[name].as_array().expect(name).len()
+}
+
+/// The report apart from the object `run`.
+fn body(report: &str) -> Vec<&str> {
+    report
+        .lines()
+        .filter(|line| !line.starts_with("  \"run\": "))
+        .collect()
+}
+
+/// The four parts of a failure, and what the first line names.
+fn assert_tells(told: &Told, code: i32, parts: &[&str]) {
+    assert_eq!(told.code, code, "{told:?}");
+    assert_eq!(told.stdout, "", "a failure is no report");
+    for part in ["error: "].iter().chain(parts) {
+        assert!(
+            told.stderr.contains(part),
+            "{part:?} is missing:\n{}",
+            told.stderr
+        );
+    }
+}
+
+// ---------------------------------------------------------------- streams
+
+#[test]
+fn the_report_is_on_stdout_and_off_a_terminal_nothing_else_is_said() {
+    let told = Scene::mismatch().now("run");
+    assert_eq!((told.code, told.stderr.as_str()), (1, ""));
+    assert!(
+        told.stdout.starts_with("REVIEW: 1 break needs a person"),
+        "{}",
+        told.stdout
+    );
+    assert!(
+        !told.stdout.contains(['\r', '\u{1b}']),
+        "no bar and no colour off a terminal"
+    );
+}
+
+#[test]
+fn quiet_says_nothing_when_there_is_nothing_to_tell_and_everything_else_as_ever() {
+    for line in ["run -q", "run -q -n", "diff -q", "check -q"] {
+        let told = Scene::in_order().now(line);
+        assert_eq!(
+            (told.code, told.stdout.as_str(), told.stderr.as_str()),
+            (0, "", ""),
+            "{line}"
+        );
+    }
+    let told = Scene::mismatch().now("run -q");
+    assert_eq!(told.code, 1);
+    assert!(
+        told.stdout.contains("amount_mismatch"),
+        "a break is told all the same"
+    );
+}
+
+#[test]
+fn json_is_json_however_much_is_logged() {
+    let scene = Scene::mismatch();
+    for line in [
+        "run",
+        "run --dry-run",
+        "run --include matches,pending,ignored",
+        "diff",
+        "diff --operations operations.csv --intents intents.csv",
+        "breaks list",
+        "repairs list",
+        "runs list",
+        "runs show latest",
+        "report latest",
+        "watermark show",
+        "status",
+    ] {
+        let told = scene.now(&format!("{line} -f json -vv"));
+        assert!(told.json().is_object(), "{line}");
+        assert!(!told.stdout.contains('\u{1b}'), "{line}");
+    }
+}
+
+#[test]
+fn colour_is_there_on_request_and_never_against_no_color_alone() {
+    let scene = Scene::mismatch();
+    assert!(scene.now("run -n --color always").stdout.contains('\u{1b}'));
+    assert!(
+        !scene
+            .now("run -n --color always -f json")
+            .stdout
+            .contains('\u{1b}')
+    );
+}
+
+#[test]
+fn the_same_input_and_as_of_give_the_same_bytes_apart_from_the_run() {
+    let lists = "-f json --include matches,pending,ignored";
+    let [first, second] =
+        [Scene::behind(), Scene::behind()].map(|scene| scene.now(&format!("run {lists}")).stdout);
+    assert_eq!(body(&first), body(&second));
+    let scene = Scene::mismatch();
+    let [first, second] = [0, 1].map(|_| scene.now(&format!("diff {lists}")).stdout);
+    assert_eq!(body(&first), body(&second));
+}
+
+// ---------------------------------------------------------------- exit codes
+
+#[test]
+fn zero_is_in_order_and_one_is_a_difference() {
+    for (scene, code, name) in [
+        (Scene::in_order(), 0, "clean"),
+        (Scene::behind(), 1, "repaired"),
+        (Scene::mismatch(), 1, "review"),
+    ] {
+        for line in ["run -n", "diff", "run"] {
+            let told = scene.now(&format!("{line} -f json"));
+            assert_eq!(told.code, code, "{line} {name}");
+            let outcome = &told.json()["outcome"];
+            assert_eq!(
+                (&outcome["exit_code"], &outcome["name"]),
+                (&Value::from(code), &Value::from(name)),
+                "{line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_may_not_be_typed_is_2_and_writes_nothing() {
+    let scene = Scene::in_order();
+    for line in [
+        "run --as-of",
+        "run --no-such-flag",
+        "run --format html",
+        "run --source other",
+        "run --as-of never",
+        "run --from 2026-03-09 --to 2026-03-09",
+        "run --day 2026-03-09 --month 2026-03",
+        "run -c missing.toml",
+    ] {
+        let told = scene.say(line);
+        assert_eq!((told.code, told.stdout.as_str()), (2, ""), "{line}");
+        assert!(!told.stderr.is_empty(), "{line}");
+    }
+    assert_eq!(
+        scene.names(),
+        ["intents.csv", "operations.csv", "paysweep.toml"]
+    );
+    let told = scene.now("run --from 2026-03-09 --to 2026-03-09");
+    assert!(told.stderr.contains("--day 2026-03-09"), "{}", told.stderr);
+}
+
+#[test]
+fn a_mistake_in_the_configuration_is_told_with_line_column_and_a_suggestion() {
+    let scene = Scene::in_order().with("[guards]\nmax_repair = 5");
+    for line in ["run", "check", "diff", "status", "breaks list"] {
+        let told = scene.now(line);
+        assert_tells(
+            &told,
+            2,
+            &[
+                "paysweep.toml:17:1",
+                "max_repair",
+                "max_repairs",
+                "nothing was",
+            ],
+        );
+    }
+    assert_eq!(
+        scene.names(),
+        ["intents.csv", "operations.csv", "paysweep.toml"]
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_trusted_is_rejected_with_its_place_and_changes_nothing() {
+    let scene = Scene::behind();
+    assert_eq!(scene.now("run").code, 1);
+    let before = memory(&scene);
+    scene.operations(
+        "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\nch_2,charge,succeeded,\"12,50\",EUR,2026-03-09T11:00:05Z,B\n",
+    );
+    for line in ["run", "run -n", "diff"] {
+        let told = scene.now(line);
+        assert_tells(
+            &told,
+            2,
+            &[
+                "operations.csv:3",
+                "amount_minor",
+                "12,50",
+                "why:",
+                "do:",
+                "state:",
+                "nothing was written",
+            ],
+        );
+    }
+    scene.operations("ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\n");
+    scene.intents("A,charge,1000,EUR,paid,2026-03-09T10:00:00Z,\n");
+    let told = scene.now("run");
+    assert_tells(
+        &told,
+        2,
+        &[
+            "intents.csv:2",
+            "status",
+            "paid",
+            "succeeded",
+            "nothing was written",
+        ],
+    );
+    assert_eq!(memory(&scene), before);
+    for bytes in ["", "\0\0\0\0"] {
+        scene.write("operations.csv", bytes);
+        assert_eq!(
+            scene.now("run").code,
+            2,
+            "an empty or damaged file is no empty feed"
+        );
+    }
+    assert_eq!(memory(&scene), before);
+}
+
+#[test]
+fn too_many_repairs_are_refused_as_a_whole() {
+    let scene = Scene::new(
+        "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\nch_2,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,B\n",
+        "A,charge,1000,EUR,pending,2026-03-09T10:00:00Z,\nB,charge,1000,EUR,pending,2026-03-09T10:00:00Z,\n",
+    )
+    .with("[guards]\nmax_repairs = 1");
+    for line in ["run -n", "run"] {
+        let told = scene.now(line);
+        assert_tells(&told, 4, &["guard", "max_repairs", "--dry-run", "state:"]);
+        let list = scene.now("repairs list -f json").json();
+        assert_eq!(count(&list, "repairs"), 0, "{line}");
+        assert_eq!(
+            count(&scene.now("breaks list -f json").json(), "breaks"),
+            0,
+            "{line}"
+        );
+    }
+    let marks = scene.now("watermark show -f json").json();
+    assert_eq!(marks["watermarks"][0]["watermark"], Value::Null);
+}
+
+#[test]
+fn a_now_before_the_watermark_is_refused() {
+    let scene = Scene::in_order();
+    assert_eq!(scene.now("run").code, 0);
+    let before = memory(&scene);
+    let told = scene.say("run --as-of 2026-03-10T05:59:59Z");
+    assert_tells(&told, 4, &["earlier than the watermark", "state:"]);
+    assert_eq!(memory(&scene), before);
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_ours_is_never_touched() {
+    use sqlx::{ConnectOptions, Connection};
+    let scene = Scene::in_order();
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(scene.path("paysweep.db"))
+        .create_if_missing(true)
+        .connect()
+        .await
+        .expect("a database");
+    sqlx::query("create table customers (id integer primary key)")
+        .execute(&mut other)
+        .await
+        .expect("a table");
+    other.close().await.expect("it closes");
+    let before = scene.store();
+    for line in ["run", "run -n", "check", "breaks list", "migrate"] {
+        let told = scene.say(line);
+        assert_eq!(told.code, 10, "{line}: {told:?}");
+        assert_eq!(scene.store(), before, "{line}");
+    }
+    scene.write("paysweep.db", "this was a database once");
+    let told = scene.now("run");
+    assert_tells(&told, 10, &["paysweep.db"]);
+    assert_eq!(
+        std::fs::read_to_string(scene.path("paysweep.db")).expect("it is there"),
+        "this was a database once"
+    );
+}
+
+#[test]
+fn a_full_disk_behind_stdout_is_undelivered_and_the_run_stands() {
+    let scene = Scene::behind();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("/dev/full");
+    let output = scene
+        .command(&format!("run --as-of {NOW}"))
+        .stdout(full)
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(6));
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(stderr.contains("report latest"), "{stderr}");
+    let list = scene.now("repairs list -f json").json();
+    assert_eq!(count(&list, "repairs"), 1);
+    // What the run could not tell, the next one does.
+    let next = scene.now("run -f json");
+    assert_eq!(next.code, 1, "{}", next.stdout);
+    assert_eq!(count(&next.json()["carried"], "repairs"), 1);
+    assert_eq!(scene.now("run").code, 0);
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_change_the_exit_code() {
+    for (scene, code) in [(Scene::mismatch(), 1), (Scene::in_order(), 0)] {
+        for line in ["run", "breaks list", "--help"] {
+            let mut child = scene
+                .command(&format!("{line} --as-of {NOW}"))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("it starts");
+            drop(child.stdout.take());
+            let output = child.wait_with_output().expect("it ends");
+            let expected = if line == "run" { code } else { 0 };
+            assert_eq!(output.status.code(), Some(expected), "{line}");
+            assert!(output.stderr.is_empty(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_place_where_no_store_can_be_made_is_neither_success_nor_a_difference() {
+    let scene = Scene::in_order();
+    let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("the configuration");
+    // A file stands where the folder of the store should be.
+    scene.write(
+        "paysweep.toml",
+        &config.replace("paysweep.db", "intents.csv/paysweep.db"),
+    );
+    let told = scene.now("run");
+    assert!([5, 10, 75].contains(&told.code), "{told:?}");
+    assert_eq!(told.stdout, "");
+    // A folder that may not be written to. The superuser may always write; there is nothing to test then.
+    std::fs::create_dir(scene.path("locked")).expect("a folder");
+    std::fs::set_permissions(scene.path("locked"), std::fs::Permissions::from_mode(0o500))
+        .expect("a mode");
+    if std::fs::write(scene.path("locked/probe"), "").is_err() {
+        scene.write(
+            "paysweep.toml",
+            &config.replace("paysweep.db", "locked/paysweep.db"),
+        );
+        let told = scene.now("run");
+        assert!([5, 10].contains(&told.code), "{told:?}");
+    }
+}
+
+// ---------------------------------------------------------------- what is written
+
+#[test]
+fn a_dry_run_writes_nothing_and_tells_what_the_real_run_would() {
+    for scene in [Scene::in_order(), Scene::behind(), Scene::mismatch()] {
+        let files = scene.names();
+        let dry = scene.now("run -n -f json");
+        assert_eq!(scene.names(), files, "no store, no log, no temporary file");
+        assert_eq!(scene.now("diff").code, dry.code);
+        assert_eq!(scene.names(), files, "diff writes nothing either");
+        let real = scene.now("run -f json");
+        let (dry_report, real_report) = (dry.json(), real.json());
+        assert_eq!(
+            (dry.code, &dry_report["outcome"]),
+            (real.code, &real_report["outcome"])
+        );
+        assert_eq!(dry_report["breaks"], real_report["breaks"]);
+        for (list, state) in [
+            (&dry_report["repairs"], "planned"),
+            (&real_report["repairs"], "applied"),
+        ] {
+            for repair in list.as_array().expect("repairs") {
+                assert_eq!(repair["state"], state);
+            }
+        }
+        assert_eq!(
+            count(&dry_report, "repairs"),
+            count(&real_report, "repairs")
+        );
+        // On a store that is there, with something new to write.
+        scene.operations(
+            "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\nch_9,charge,succeeded,700,EUR,2026-03-10T07:00:00Z,Z\n",
+        );
+        let before = scene.store();
+        let later = "--as-of 2026-03-11T06:00:00Z -f json";
+        let dry = scene.say(&format!("run -n {later}"));
+        assert_eq!(
+            scene.say("diff --as-of 2026-03-11T06:00:00Z -q").code,
+            1,
+            "diff sees the unknown charge"
+        );
+        assert_eq!(scene.store(), before);
+        let real = scene.say(&format!("run {later}"));
+        assert_eq!(dry.json()["outcome"], real.json()["outcome"]);
+        assert_ne!(scene.store(), before);
+    }
+}
+
+#[test]
+fn a_window_by_hand_never_moves_the_watermark() {
+    let scene = Scene::in_order();
+    assert_eq!(scene.now("run").code, 0);
+    let before = scene.now("watermark show -f json").stdout;
+    for line in [
+        "run --day 2026-03-09",
+        "run --month 2026-03",
+        "run --since 2d",
+        "run --from 2026-03-09 --through 2026-03-09",
+    ] {
+        let told = scene.say(&format!("{line} --as-of 2026-03-12T06:00:00Z"));
+        assert_eq!(told.code, 0, "{line}: {}{}", told.stdout, told.stderr);
+        assert_eq!(scene.now("watermark show -f json").stdout, before, "{line}");
+    }
+    assert_eq!(scene.say("run --as-of 2026-03-12T06:00:00Z").code, 0);
+    assert_ne!(scene.now("watermark show -f json").stdout, before);
+}
+
+#[test]
+fn a_report_file_is_private_whole_and_replaces_the_old_one() {
+    let scene = Scene::mismatch();
+    scene.write("report.json", "the old report");
+    let told = scene.now("run -o json=report.json -o report.txt");
+    assert_eq!(told.code, 1);
+    let text = std::fs::read_to_string(scene.path("report.json")).expect("the report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["outcome"]["exit_code"], 1);
+    assert_eq!(
+        std::fs::read_to_string(scene.path("report.txt")).expect("the report"),
+        told.stdout
+    );
+    for name in ["report.json", "report.txt"] {
+        let mode = std::fs::metadata(scene.path(name))
+            .expect(name)
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    assert!(
+        scene.names().iter().all(|name| !name.starts_with('.')),
+        "no temporary file is left: {:?}",
+        scene.names()
+    );
+    let told = scene.say("run -o json=nowhere/report.json --as-of 2026-03-10T07:00:00Z");
+    assert_eq!(told.code, 6);
+    assert!(told.stderr.contains("nowhere/report.json"));
+    assert!(
+        told.stdout.contains("amount_mismatch"),
+        "a file that fails hides no finding"
+    );
+}
+
+// ---------------------------------------------------------------- which differences count
+
+#[test]
+fn fail_on_decides_which_breaks_lead_to_1() {
+    for (flag, behind, mismatch, second_mismatch) in [
+        ("", 1, 1, 1),
+        ("--fail-on found", 1, 1, 1),
+        ("--fail-on open", 0, 1, 1),
+        ("--fail-on new", 1, 1, 0),
+        ("--fail-on error", 0, 0, 0),
+        ("--min-severity critical", 0, 0, 0),
+        ("--min-severity high", 1, 1, 1),
+    ] {
+        let (repaired, open) = (Scene::behind(), Scene::mismatch());
+        let code = |scene: &Scene| scene.now(&format!("run {flag}")).code;
+        assert_eq!(
+            [code(&repaired), code(&open), code(&open)],
+            [behind, mismatch, second_mismatch],
+            "{flag}"
+        );
+        assert_eq!(code(&repaired), 0, "{flag}: a repaired break is gone");
+    }
+}
+
+#[test]
+fn an_acknowledged_break_is_silent_until_its_day_and_opens_again_with_other_evidence() {
+    let scene = Scene::mismatch();
+    assert_eq!(scene.now("run").code, 1);
+    let id = open_break(&scene, "amount_mismatch");
+    let refused = scene.now(&format!("breaks ack {id} --until 2026-03-12"));
+    assert_eq!(refused.code, 2, "a reason is asked for");
+    let told = scene.now(&format!(
+        "breaks ack {} --until 2026-03-12 --reason asked",
+        &id[..12]
+    ));
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let at = |time: &str| scene.say(&format!("run --as-of {time}")).code;
+    assert_eq!(at("2026-03-10T07:00:00Z"), 0);
+    assert_eq!(at("2026-03-11T23:59:59Z"), 0);
+    assert_eq!(at("2026-03-12T00:00:01Z"), 1);
+    let again = scene.say(&format!(
+        "breaks ack {id} --until 2026-03-20 --reason asked --as-of 2026-03-12T01:00:00Z"
+    ));
+    assert_eq!(again.code, 0);
+    assert_eq!(at("2026-03-12T02:00:00Z"), 0);
+    scene.intents("A,charge,900,EUR,succeeded,2026-03-09T10:00:00Z,ch_1\n");
+    assert_eq!(
+        at("2026-03-12T03:00:00Z"),
+        1,
+        "another amount is other evidence"
+    );
+}
+
+#[test]
+fn a_closed_break_is_gone_and_opens_again_with_other_evidence() {
+    let scene = Scene::mismatch();
+    assert_eq!(scene.now("run").code, 1);
+    let id = open_break(&scene, "amount_mismatch");
+    let told = scene.now(&format!("breaks close {id} --as accepted --reason agreed"));
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(scene.now("run -q").code, 0);
+    assert_eq!(count(&scene.now("breaks list -f json").json(), "breaks"), 0);
+    let shown = scene.now(&format!("breaks show {id}"));
+    assert!(
+        shown.stdout.contains("accepted") && shown.stdout.contains("by kim: agreed"),
+        "{}",
+        shown.stdout
+    );
+    scene.intents("A,charge,900,EUR,succeeded,2026-03-09T10:00:00Z,ch_1\n");
+    assert_eq!(scene.say("run --as-of 2026-03-10T07:00:00Z").code, 1);
+}
+
+#[test]
+fn a_decision_about_several_breaks_is_made_for_all_of_them_or_for_none() {
+    let scene = Scene::mismatch();
+    assert_eq!(scene.now("run").code, 1);
+    let id = open_break(&scene, "amount_mismatch");
+    let before = memory(&scene);
+    for line in [
+        format!("breaks ack {id} ffff --until 2026-03-20 --reason x"),
+        format!("breaks close {id} ffff --as accepted --reason x"),
+    ] {
+        let told = scene.now(&line);
+        assert_tells(&told, 2, &["ffff", "state: nothing was written"]);
+        assert_eq!(memory(&scene), before, "{line}");
+    }
+    let close = format!("breaks close {id} {} --as accepted --reason x", &id[..12]);
+    let told = scene.now(&close);
+    assert_eq!(
+        (told.code, told.stdout.lines().count()),
+        (0, 1),
+        "{}",
+        told.stderr
+    );
+    assert_tells(&scene.now(&close), 2, &["closed already", "state:"]);
+}
+
+#[test]
+fn one_source_that_fails_does_not_silence_the_other_and_decides_the_exit_code() {
+    let scene = Scene::mismatch().with(
+        "[source.other]\nkind = \"csv\"\nprofile = \"canonical\"\nfiles = [\"other.csv\"]\nstart = \"2026-03-09T00:00:00Z\"",
+    );
+    for line in ["run -n -f json", "run -f json"] {
+        let told = scene.now(line);
+        let report = told.json();
+        assert_eq!(
+            (told.code, &report["outcome"]["name"]),
+            (2, &Value::from("rejected"))
+        );
+        assert!(
+            told.stderr.contains("other.csv") && told.stderr.contains("state:"),
+            "{}",
+            told.stderr
+        );
+        assert_eq!(report["breaks"][0]["class"], "amount_mismatch");
+        assert_eq!(report["sources"].as_array().map(Vec::len), Some(2));
+    }
+    let marks = scene.now("watermark show -f json").json();
+    assert_eq!(marks["watermarks"][0]["watermark"], Value::Null, "other");
+    assert_eq!(
+        marks["watermarks"][1]["watermark"], "2026-03-10T06:00:00Z",
+        "shop"
+    );
+}
+
+#[test]
+fn text_of_a_file_cannot_reach_the_terminal_as_commands() {
+    let scene = Scene::new(
+        "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,\"\u{1b}[2J\u{202e}evil\"\n",
+        "\"A\u{1b}[31m\",charge,900,EUR,succeeded,2026-03-09T10:00:00Z,\n",
+    );
+    for line in [
+        "run --include matches,pending,ignored",
+        "breaks list",
+        "diff",
+        "report latest",
+    ] {
+        let told = scene.now(line);
+        for text in [&told.stdout, &told.stderr] {
+            assert!(!text.contains(['\u{1b}', '\u{202e}']), "{line}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_stretch_that_is_skipped_stays_a_break_until_a_person_closes_it() {
+    let scene = Scene::in_order();
+    assert_eq!(scene.now("run").code, 0);
+    let later = "--as-of 2026-03-15T06:00:00Z";
+    let set = "watermark set 2026-03-14T00:00:00Z --source shop";
+    assert_eq!(
+        scene.say(&format!("{set} --reason lost {later}")).code,
+        2,
+        "without --yes it is not meant"
+    );
+    let told = scene.say(&format!("{set} --yes --reason lost {later}"));
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let id = open_break(&scene, "coverage_gap");
+    for _ in 0..2 {
+        assert_eq!(scene.say(&format!("run {later}")).code, 1);
+    }
+    let told = scene.say(&format!(
+        "breaks close {id} --as accepted --reason agreed {later}"
+    ));
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(scene.say(&format!("run {later}")).code, 0);
+}
+
+#[test]
+fn a_watermark_that_goes_back_reads_again_and_writes_nothing_twice() {
+    let scene = Scene::behind();
+    assert_eq!(scene.now("run").code, 1);
+    let told = scene.now("watermark rewind 2026-03-09T00:00:00Z --yes --reason again");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let next = scene.say("run -f json --as-of 2026-03-10T07:00:00Z");
+    let report = next.json();
+    assert_eq!(
+        (
+            next.code,
+            count(&report, "repairs"),
+            count(&report, "breaks")
+        ),
+        (0, 0, 0)
+    );
+    assert_eq!(
+        report["sources"][0]["watermark_before"],
+        "2026-03-09T00:00:00Z"
+    );
+    assert_eq!(
+        report["sources"][0]["watermark_after"],
+        "2026-03-10T07:00:00Z"
+    );
+    for (line, why) in [
+        (
+            "watermark set 2030-01-01T00:00:00Z --yes --reason x",
+            "later than now",
+        ),
+        (
+            "watermark rewind 2026-03-11T00:00:00Z --yes --reason x",
+            "forward is no rewind",
+        ),
+    ] {
+        assert!([2, 4].contains(&scene.now(line).code), "{why}: {line}");
+    }
+}
+
+// ---------------------------------------------------------------- the other commands
+
+#[test]
+fn intents_can_be_kept_in_the_store() {
+    let scene = Scene::behind();
+    let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("the configuration");
+    let config = config.replace("[intents]\nkind = \"csv\"", "[intents]\nkind = \"store\"");
+    scene.write(
+        "paysweep.toml",
+        &config.replace("\nfile = \"intents.csv\"", ""),
+    );
+    let told = scene.now("intents import intents.csv");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(told.stdout.contains("1 new"), "{}", told.stdout);
+    let run = scene.now("run -f json");
+    assert_eq!(
+        (run.code, count(&run.json(), "repairs")),
+        (1, 1),
+        "{}",
+        run.stderr
+    );
+    let again = scene.now("intents import intents.csv");
+    assert!(again.stdout.contains("1 unchanged"), "{}", again.stdout);
+    assert_eq!(
+        scene.now("run").code,
+        0,
+        "a column that did not change keeps the repaired value"
+    );
+    assert_eq!(scene.now("intents import operations.csv").code, 2);
+}
+
+#[test]
+fn a_run_key_gives_the_stored_outcome_again() {
+    let scene = Scene::behind();
+    let first = scene.now("run --run-key night-1 -f json");
+    assert_eq!(first.code, 1);
+    let before = scene.store();
+    let second = scene.now("run --run-key night-1 -f json");
+    assert_eq!((second.code, &second.stdout), (1, &first.stdout));
+    assert_eq!(scene.store(), before, "nothing is written");
+    let runs = scene.now("runs list -f json").json();
+    assert_eq!(count(&runs, "runs"), 1);
+    let other = scene.say("run --run-key night-1 --as-of 2026-03-10T07:00:00Z");
+    assert_eq!((other.code, other.stdout.as_str()), (2, ""));
+    assert!(other.stderr.contains("night-1"), "{}", other.stderr);
+    assert_eq!(scene.now("run --run-key night-2").code, 0);
+}
+
+#[test]
+fn what_init_writes_passes_check_once_the_files_are_there() {
+    let scene = Scene::empty();
+    assert_eq!(scene.say("init").code, 0);
+    let missing = scene.say("check");
+    assert_eq!(missing.code, 2, "{}", missing.stdout);
+    assert!(missing.stdout.contains("FAIL"), "{}", missing.stdout);
+    scene.operations("");
+    scene.intents("");
+    let told = scene.say("check");
+    assert_eq!(told.code, 0, "{}", told.stdout);
+    assert_eq!(
+        scene.names(),
+        ["intents.csv", "operations.csv", "paysweep.toml"],
+        "check writes nothing"
+    );
+    scene.write("paysweep.toml", "# mine");
+    assert_eq!(scene.say("init").code, 2);
+    assert_eq!(
+        std::fs::read_to_string(scene.path("paysweep.toml")).expect("it is there"),
+        "# mine"
+    );
+}
+
+#[test]
+fn a_feed_without_rows_is_no_error() {
+    let scene = Scene::new("", "");
+    assert_eq!(scene.now("run").code, 0);
+}
+
+#[test]
+fn a_stored_report_is_shown_again_as_it_was() {
+    let scene = Scene::mismatch();
+    let [table, json] = ["table", "json"].map(|format| {
+        let told = scene.now(&format!("run -f {format}"));
+        let again = scene.now(&format!("report latest -f {format}"));
+        assert_eq!((again.code, &again.stdout), (0, &told.stdout));
+        told.stdout
+    });
+    assert!(table.starts_with("REVIEW") && json.starts_with('{'));
+}
+
+#[test]
+fn status_is_1_when_nothing_was_read_lately() {
+    let scene = Scene::in_order();
+    assert_eq!(scene.say("status").code, 1, "never read");
+    // The run ends by the machine's clock, whatever its --as-of: freshness is about when it ran.
+    assert_eq!(scene.say("run").code, 0);
+    let told = scene.say("status -q");
+    assert_eq!((told.code, told.stdout.as_str()), (0, ""), "{told:?}");
+    assert_eq!(scene.say("status --as-of 2099-01-01").code, 1);
+}
+
+#[test]
+fn of_runs_at_once_exactly_one_has_an_effect() {
+    let scene = Scene::behind();
+    let children: Vec<_> = (0..4)
+        .map(|_| {
+            scene
+                .command(&format!("run -f json --as-of {NOW}"))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("it starts")
+        })
+        .collect();
+    let told: Vec<Told> = children
+        .into_iter()
+        .map(|child| Told::from(child.wait_with_output().expect("it ends")))
+        .collect();
+    let effects = told
+        .iter()
+        .filter(|told| told.code == 1)
+        .map(|told| count(&told.json(), "repairs"))
+        .sum::<usize>();
+    assert_eq!(effects, 1, "{told:?}");
+    for told in &told {
+        assert!([0, 1, 11].contains(&told.code), "{told:?}");
+        if told.code == 11 {
+            assert!(told.stderr.contains("state:"), "{}", told.stderr);
+        }
+    }
+    let list = scene.now("repairs list -f json").json();
+    assert_eq!(count(&list, "repairs"), 1);
+    assert_eq!(scene.now("run").code, 0, "and nothing is left behind");
+}
+
+#[test]
+fn no_secret_comes_out_anywhere() {
+    const CANARY: &str = "canary-7f3a";
+    let scene = Scene::mismatch();
+    let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("the configuration");
+    let referred = config.replace(
+        "url = \"sqlite://paysweep.db\"",
+        "url = { env = \"PAYSWEEP_STORE_URL\" }",
+    );
+    let literal = config.replace(
+        "sqlite://paysweep.db",
+        &format!("postgres://pay:{CANARY}@db.example.test/pay"),
+    );
+    let broken = config.replace(
+        "url = \"sqlite://paysweep.db\"",
+        &format!("url = \"postgres://pay:{CANARY}@db\" and more"),
+    );
+    let mut said = BTreeSet::new();
+    for text in [referred, literal, broken] {
+        scene.write("paysweep.toml", &text);
+        for line in [
+            "run -vv",
+            "check -vv --log-format json",
+            "breaks list -vv",
+            "status",
+            "--help",
+            "run --help",
+        ] {
+            for url in [
+                format!("postgres://pay:{CANARY}@db.example.test/pay"),
+                format!("{CANARY}://x"),
+                CANARY.to_owned(),
+            ] {
+                let told = Told::from(
+                    scene
+                        .command(line)
+                        .env("PAYSWEEP_STORE_URL", url)
+                        .env("PAYSWEEP_CONFIG", "paysweep.toml")
+                        .output()
+                        .expect("it starts"),
+                );
+                for text in [&told.stdout, &told.stderr] {
+                    assert!(!text.contains(CANARY), "{line}: {text}");
+                }
+                said.insert(told.code);
+            }
+        }
+    }
+    assert_eq!(
+        said,
+        BTreeSet::from([0, 2, 75]),
+        "help, refusals, and a database that is not there"
+    );
+}

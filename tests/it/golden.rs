@@ -1,0 +1,282 @@
+//! The sample data: every case is run as the README says, and gives the report that lies beside it.
+//!
+//! `UPDATE_EXPECT=1` writes the expected files anew; the diff is to be read.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use paysweep::model::breaks::BreakClass;
+use serde_json::Value;
+
+use crate::scene::{Scene, Told};
+
+/// A run of a case: its configuration, "now", and the name of what is expected.
+struct Step {
+    config: &'static str,
+    as_of: &'static str,
+    expected: &'static str,
+}
+
+/// A folder of the sample data, and its runs on one store.
+struct Case {
+    folder: &'static str,
+    steps: &'static [Step],
+}
+
+const CASES: &[Case] = &[
+    Case {
+        folder: "sample-data/canonical/night",
+        steps: &[
+            Step {
+                config: "paysweep.toml",
+                as_of: "2026-03-10T06:00:00Z",
+                expected: "expected",
+            },
+            Step {
+                config: "next.toml",
+                as_of: "2026-03-11T06:00:00Z",
+                expected: "expected-next",
+            },
+        ],
+    },
+    Case {
+        folder: "sample-data/lumipay/day",
+        steps: &[Step {
+            config: "paysweep.toml",
+            as_of: "2026-03-10T06:00:00Z",
+            expected: "expected",
+        }],
+    },
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A copy of a case under its own path, so that every command and every path is as the README has it.
+fn copy(case: &Case) -> Scene {
+    let scene = Scene::empty();
+    std::fs::create_dir_all(scene.path(case.folder)).expect("a folder");
+    for entry in std::fs::read_dir(root().join(case.folder)).expect(case.folder) {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.contains(".db") {
+            let to = scene.path(case.folder).join(&name);
+            std::fs::copy(entry.path(), to).expect("a copy");
+        }
+    }
+    scene
+}
+
+fn run(scene: &Scene, case: &Case, step: &Step, format: &str) -> Told {
+    scene.say(&format!(
+        "run --config {}/{} --as-of {} -f {format} --limit 1000",
+        case.folder, step.config, step.as_of
+    ))
+}
+
+/// The report without what may differ between two runs: the object `run`, and ids of earlier runs.
+fn body(report: &str) -> String {
+    let mut body = String::new();
+    for line in report.lines() {
+        if line.starts_with("  \"run\": ") || line.starts_with("  run     ") {
+            continue;
+        }
+        body.push_str(&without_run_ids(line));
+        body.push('\n');
+    }
+    body
+}
+
+/// `"first_seen_run":"0123…"` becomes `"first_seen_run":"…"`.
+fn without_run_ids(line: &str) -> String {
+    let key = "\"first_seen_run\":\"";
+    match line.split_once(key) {
+        Some((before, after)) => {
+            let rest = after.split_once('"').expect("the end of the id").1;
+            format!("{before}{key}…\"{rest}")
+        }
+        None => line.to_owned(),
+    }
+}
+
+/// Compares with the expected file, or writes it.
+fn expect(path: &Path, actual: &str) {
+    if std::env::var("UPDATE_EXPECT").is_ok_and(|value| value == "1") {
+        std::fs::write(path, actual).expect("the expected file can be written");
+        return;
+    }
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    let name = path
+        .file_name()
+        .expect("a file")
+        .to_string_lossy()
+        .into_owned();
+    let pairs = expected.lines().zip(actual.lines()).enumerate();
+    for (n, (expected, actual)) in pairs {
+        assert_eq!(
+            expected,
+            actual,
+            "{name}:{} differs; UPDATE_EXPECT=1 rewrites it",
+            n + 1
+        );
+    }
+    assert_eq!(
+        expected.lines().count(),
+        actual.lines().count(),
+        "{name} has another length; UPDATE_EXPECT=1 rewrites it"
+    );
+}
+
+fn classes(report: &Value) -> BTreeSet<String> {
+    let breaks = report["breaks"].as_array().expect("breaks");
+    breaks
+        .iter()
+        .map(|item| item["class"].as_str().expect("a class").to_owned())
+        .collect()
+}
+
+/// Everything that a person is asked about, by id.
+fn open(report: &Value) -> BTreeSet<String> {
+    let breaks = report["breaks"].as_array().expect("breaks");
+    breaks
+        .iter()
+        .filter(|item| item["disposition"] == "review")
+        .map(|item| item["id"].as_str().expect("an id").to_owned())
+        .collect()
+}
+
+#[test]
+fn every_case_gives_the_report_that_lies_beside_it() {
+    for case in CASES {
+        for (format, ending) in [("table", "txt"), ("json", "json")] {
+            let scene = copy(case);
+            for step in case.steps {
+                let told = run(&scene, case, step, format);
+                assert_eq!(
+                    (told.code, told.stderr.as_str()),
+                    (1, ""),
+                    "{}",
+                    step.config
+                );
+                let path = root()
+                    .join(case.folder)
+                    .join(format!("{}.{ending}", step.expected));
+                expect(&path, &body(&told.stdout));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_run_writes_no_repair_and_tells_the_same_open_breaks_with_their_age() {
+    for case in CASES {
+        let scene = copy(case);
+        let first = run(&scene, case, &case.steps[0], "json").json();
+        let later = Step {
+            as_of: "2026-03-10T07:00:00Z",
+            ..case.steps[0]
+        };
+        let second = run(&scene, case, &later, "json").json();
+        assert_eq!(second["repairs"], Value::Array(Vec::new()));
+        assert_eq!(open(&first), open(&second));
+        assert_eq!(second["resolved"], Value::Array(Vec::new()));
+        for item in second["breaks"].as_array().expect("breaks") {
+            assert_eq!(
+                (&item["new"], &item["age_seconds"]),
+                (&Value::from(false), &Value::from(3600)),
+                "{item}"
+            );
+        }
+        // Nothing that was in order is lost: the whole files again, without a memory, match as many.
+        let whole = scene
+            .say(&format!(
+                "run --config {}/{} --from 2026-03-06 --to {} --as-of {} -f json",
+                case.folder, case.steps[0].config, later.as_of, later.as_of
+            ))
+            .json();
+        let matched = |report: &Value| report["summary"]["matched"].as_u64().expect("a count");
+        assert!(
+            matched(&whole) >= matched(&first),
+            "{} {}",
+            matched(&whole),
+            matched(&first)
+        );
+        assert_eq!(whole["repairs"], Value::Array(Vec::new()));
+    }
+}
+
+#[test]
+fn every_break_that_files_can_show_is_in_the_sample() {
+    let case = &CASES[0];
+    let scene = copy(case);
+    let mut seen = BTreeSet::new();
+    for step in case.steps {
+        seen.extend(classes(&run(&scene, case, step, "json").json()));
+    }
+    // One is made by `watermark set`, the other by a row that changes while a run writes.
+    let not_from_files = [BreakClass::CoverageGap, BreakClass::RepairConflict];
+    for class in BreakClass::ALL {
+        assert_eq!(
+            seen.contains(class.as_str()),
+            !not_from_files.contains(class),
+            "{class}"
+        );
+    }
+}
+
+#[test]
+fn what_is_next_resolves_what_was_open() {
+    let case = &CASES[0];
+    let scene = copy(case);
+    run(&scene, case, &case.steps[0], "json");
+    let next = run(&scene, case, &case.steps[1], "json").json();
+    let resolved: Vec<&str> = next["resolved"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|item| item["class"].as_str().expect("a class"))
+        .collect();
+    assert_eq!(resolved, ["duplicate_charge", "missing_processor"]);
+}
+
+#[test]
+fn every_case_is_tested_and_every_expectation_has_a_case() {
+    let mut with_config = BTreeSet::new();
+    let mut with_expectation = BTreeSet::new();
+    let mut folders = vec![root().join("sample-data")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path
+                .file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if name == "paysweep.toml" {
+                with_config.insert(folder.clone());
+            } else if name.starts_with("expected") {
+                with_expectation.insert(path);
+            }
+        }
+    }
+    let tested: BTreeSet<PathBuf> = CASES.iter().map(|case| root().join(case.folder)).collect();
+    assert_eq!(with_config, tested);
+    let expected: BTreeSet<PathBuf> = CASES
+        .iter()
+        .flat_map(|case| {
+            case.steps.iter().flat_map(|step| {
+                ["txt", "json"].map(|ending| {
+                    root()
+                        .join(case.folder)
+                        .join(format!("{}.{ending}", step.expected))
+                })
+            })
+        })
+        .collect();
+    if std::env::var("UPDATE_EXPECT").is_err() {
+        assert_eq!(with_expectation, expected);
+    }
+}

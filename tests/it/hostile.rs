@@ -1,0 +1,304 @@
+//! Files that are cut off, damaged or malicious: what is read is whole, or it is refused.
+
+use std::fmt::Write as _;
+
+use paysweep::exit::Failure;
+use paysweep::intents::csv::{self as intents, IntentsRules};
+use paysweep::model::operation::Operations;
+use paysweep::money::{Number, NumberFormat};
+use paysweep::processor::csv::{FileFacts, decode};
+use paysweep::processor::encoding::{self, Encoding};
+use paysweep::processor::profile::Profile;
+use paysweep::processor::table::trim;
+use paysweep::processor::{ReadRules, built_in};
+
+const HEAD: &str =
+    "operation_id,kind,status,amount_minor,fee_minor,net_minor,currency,occurred_at,reference\n";
+const INTENTS_HEAD: &str = "intent_id,kind,amount_minor,currency,status,created_at,reference\n";
+
+/// The canonical profile, with further lines under `[csv]`.
+fn canonical(csv: &str) -> Profile {
+    let text = built_in("canonical").expect("built in");
+    let text = text.replace("[csv]\n", &format!("[csv]\n{csv}\n"));
+    Profile::parse("canonical", &text).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+fn read(profile: &Profile, rules: &ReadRules, bytes: &[u8]) -> Result<FileFacts, Failure> {
+    let mut operations = Operations::default();
+    let facts = decode(profile, rules, "a.csv", 0, bytes, &mut operations)?;
+    assert_eq!(facts.rows, operations.len() as u64);
+    Ok(facts)
+}
+
+/// A canonical file; every third row has quotes, and some of them hold delimiters, quotes and line ends.
+fn operations(rows: usize) -> String {
+    let mut text = HEAD.to_owned();
+    for at in 0..rows {
+        let reference = match at % 6 {
+            0 => format!("\"ORD {at}\""),
+            3 => format!("\"a \"\"{at}\"\",\r\nb\""),
+            _ => format!("ORD-{at:05}"),
+        };
+        let _ = writeln!(
+            text,
+            "ch_{at},charge,succeeded,1000,30,970,EUR,2026-03-09T09:00:00Z,{reference}"
+        );
+    }
+    text
+}
+
+#[test]
+fn a_file_that_says_where_it_ends_is_never_taken_for_whole_when_it_is_cut() {
+    let profile = canonical("end_marker = \"--- END ---\"");
+    let text = operations(50) + "--- END ---\n";
+    for cut in 0..text.len() - 1 {
+        for tolerate_bad_rows in [0, 100] {
+            let rules = ReadRules {
+                tolerate_bad_rows,
+                ..ReadRules::default()
+            };
+            let facts = read(&profile, &rules, &text.as_bytes()[..cut]);
+            assert!(facts.is_err(), "cut at byte {cut}: {facts:?}");
+        }
+    }
+    // The line end of the marker itself may be missing.
+    for whole in [&text[..], &text[..text.len() - 1]] {
+        let facts = read(&profile, &ReadRules::default(), whole.as_bytes()).expect("whole");
+        assert_eq!((facts.rows, facts.is_verified), (50, true));
+    }
+}
+
+#[test]
+fn a_file_whose_rows_are_counted_is_never_taken_for_whole_when_it_is_cut() {
+    let profile = canonical("expect_rows = 50");
+    let text = operations(50);
+    for cut in 0..text.len() {
+        if let Ok(facts) = read(&profile, &ReadRules::default(), &text.as_bytes()[..cut]) {
+            // Only the last cell of the last row may be shorter, and then nothing is proved.
+            assert_eq!((facts.rows, facts.is_verified), (50, false), "byte {cut}");
+        }
+    }
+    let facts = read(&profile, &ReadRules::default(), text.as_bytes()).expect("whole");
+    assert_eq!((facts.rows, facts.is_verified), (50, true));
+}
+
+#[test]
+fn a_totals_row_proves_nothing_about_rows_behind_it() {
+    let profile = canonical(
+        "control_rows = [{ column = \"kind\", in = [\"Total\"], sum_of = \"amount_minor\" }]",
+    );
+    let total = ",Total,,2000,,,EUR,,\n";
+    let more = "ch_x,charge,succeeded,5,,,EUR,2026-03-09T09:00:00Z,\n";
+    for (rows, is_verified) in [("", true), (more, false)] {
+        let text = operations(2) + total + rows;
+        let facts = read(&profile, &ReadRules::default(), text.as_bytes()).expect("read");
+        assert_eq!(facts.is_verified, is_verified);
+    }
+}
+
+/// A generator of numbers that gives the same ones each time.
+struct Dice(u64);
+
+impl Dice {
+    /// A number below a limit.
+    fn below(&mut self, limit: usize) -> usize {
+        // Knuth's constants; the low bits are the weak ones.
+        self.0 = (self.0)
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % limit
+    }
+}
+
+/// One to three bytes changed, put in or taken out; the signs that mean something come up often.
+fn damaged(text: &str, dice: &mut Dice) -> Vec<u8> {
+    const SIGNS: &[u8] = b"\",\n\r\t;'=+-.E09 \xc3\xa9\xff\0";
+    let mut bytes = text.as_bytes().to_vec();
+    for _ in 0..=dice.below(3) {
+        let at = dice.below(bytes.len());
+        let byte = match dice.below(4) {
+            0 => u8::try_from(dice.below(256)).expect("a byte"),
+            1 => bytes[at] ^ (1 << dice.below(8)),
+            _ => SIGNS[dice.below(SIGNS.len())],
+        };
+        match dice.below(3) {
+            0 => bytes[at] = byte,
+            1 => bytes.insert(at, byte),
+            _ => {
+                bytes.remove(at);
+            }
+        }
+    }
+    bytes
+}
+
+/// The records that are not blank, as the lenient reader of the `csv` crate counts them; the header is one of them.
+fn records(bytes: &[u8]) -> u64 {
+    let text = encoding::decode(Encoding::Auto, "a.csv", bytes).expect("text");
+    let records = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text.as_bytes())
+        .into_records();
+    let is_filled = |record: &csv::StringRecord| record.iter().any(|cell| !trim(cell).is_empty());
+    let filled = records.filter(|record| is_filled(record.as_ref().expect("text")));
+    filled.count() as u64
+}
+
+#[test]
+fn a_damaged_file_never_loses_or_gains_a_row_unnoticed() {
+    let profile = canonical("");
+    let text = operations(7);
+    let tolerant = ReadRules {
+        tolerate_bad_rows: 9,
+        ..ReadRules::default()
+    };
+    let mut dice = Dice(20_260_309);
+    let mut accepted = 0;
+    for round in 0..20_000 {
+        let bytes = damaged(&text, &mut dice);
+        for rules in [&ReadRules::default(), &tolerant] {
+            if let Ok(facts) = read(&profile, rules, &bytes) {
+                accepted += 1;
+                let shown = String::from_utf8_lossy(&bytes);
+                assert_eq!(facts.rows + 1, records(&bytes), "round {round}: {shown}");
+            }
+        }
+    }
+    assert!(accepted > 5_000, "{accepted}");
+}
+
+#[test]
+fn a_damaged_file_of_intents_never_loses_or_gains_a_row_unnoticed() {
+    let mut text = INTENTS_HEAD.to_owned();
+    for at in 0..7 {
+        let _ = writeln!(
+            text,
+            "ORD-{at},charge,1000,EUR,succeeded,2026-03-09T09:00:00Z,\"r {at}\""
+        );
+    }
+    let mut dice = Dice(20_260_310);
+    let mut accepted = 0;
+    for round in 0..20_000 {
+        let bytes = damaged(&text, &mut dice);
+        if let Ok(read) = intents::decode(&IntentsRules::default(), "i.csv", &bytes) {
+            accepted += 1;
+            let shown = String::from_utf8_lossy(&bytes);
+            let rows = read.len() as u64;
+            assert_eq!(rows + 1, records(&bytes), "round {round}: {shown}");
+        }
+    }
+    assert!(accepted > 1_000, "{accepted}");
+}
+
+/// A state of the grammar of amounts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum At {
+    Start,
+    Sign,
+    /// So many digits before any sign; 4 = four or more.
+    Whole(u8),
+    /// So many digits of a group behind a grouping sign.
+    Group(u8),
+    Point,
+    Fraction,
+    Nowhere,
+}
+
+/// The number that a text stands for, by the table of the grammar:
+/// `[+-]? ( digits | digit{1,3} ( group digit{3} )+ ) ( decimal digits )?`.
+fn by_the_grammar(text: &str, decimal: char, group: Option<char>) -> Option<Number> {
+    let mut at = At::Start;
+    let (mut digits, mut scale) = (String::new(), 0);
+    for character in text.chars() {
+        let is_digit = character.is_ascii_digit();
+        at = match at {
+            At::Start if matches!(character, '+' | '-') => At::Sign,
+            At::Start | At::Sign if is_digit => At::Whole(1),
+            At::Whole(count) if is_digit => At::Whole((count + 1).min(4)),
+            At::Whole(1..=3) | At::Group(3) if Some(character) == group => At::Group(0),
+            At::Group(count @ 0..=2) if is_digit => At::Group(count + 1),
+            At::Whole(_) | At::Group(3) if character == decimal => At::Point,
+            At::Point | At::Fraction if is_digit => At::Fraction,
+            _ => At::Nowhere,
+        };
+        if is_digit {
+            digits.push(character);
+            scale += u32::from(at == At::Fraction);
+        }
+    }
+    if !matches!(at, At::Whole(_) | At::Group(3) | At::Fraction) {
+        return None;
+    }
+    let value: i128 = digits.parse().ok()?;
+    Some(Number {
+        mantissa: if text.starts_with('-') { -value } else { value },
+        scale,
+    })
+}
+
+#[test]
+fn an_amount_is_what_the_grammar_says_and_nothing_else() {
+    const ALPHABET: [char; 13] = [
+        '0', '1', '9', '.', ',', '-', '+', '\'', ' ', 'E', '(', ')', '€',
+    ];
+    let comma = NumberFormat {
+        decimal: ',',
+        group: Some('.'),
+    };
+    let apostrophe = NumberFormat {
+        decimal: '.',
+        group: Some('\''),
+    };
+    let mut texts = vec![String::new()];
+    let (mut from, mut numbers) = (0, 0);
+    for _ in 0..=5 {
+        let until = texts.len();
+        for at in from..until {
+            for format in [NumberFormat::PLAIN, comma, apostrophe] {
+                let want = by_the_grammar(&texts[at], format.decimal, format.group);
+                assert_eq!(format.parse(&texts[at]), want, "{:?} {format:?}", texts[at]);
+                numbers += u32::from(want.is_some());
+            }
+            if texts[at].chars().count() < 5 {
+                let longer = ALPHABET.map(|character| format!("{}{character}", texts[at]));
+                texts.extend(longer);
+            }
+        }
+        from = until;
+    }
+    assert_eq!(texts.len(), 402_234, "all texts of up to five signs");
+    assert!(numbers > 3_000, "{numbers}");
+}
+
+#[test]
+fn a_cell_of_money_is_read_by_the_same_grammar() {
+    // Longer groups than the exhaustive test reaches, through a whole file.
+    for (text, is_amount) in [
+        ("1000", true),
+        ("+1000", true),
+        ("\u{2212}1000", true),
+        ("1E+05", false),
+        ("4.11E+15", false),
+        ("(12)", false),
+        ("12-", false),
+        ("- 12", false),
+        ("1 000", false),
+        ("1\u{a0}000", false),
+        ("1'000", false),
+        ("\"1,000\"", false),
+        ("€10", false),
+        ("0x10", false),
+        ("١٢", false),
+        ("NaN", false),
+        ("1_000", false),
+    ] {
+        let row = format!("a,charge,succeeded,{text},,,EUR,2026-03-09T09:00:00Z,\n");
+        let read = read(
+            &canonical(""),
+            &ReadRules::default(),
+            (HEAD.to_owned() + &row).as_bytes(),
+        );
+        assert_eq!(read.is_ok(), is_amount, "{text}: {read:?}");
+    }
+}

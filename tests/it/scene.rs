@@ -1,0 +1,181 @@
+//! A folder of its own, and the built binary in it: with another zone than UTC, without a home, and without colour.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// "Now" of most scenes: six in the morning after the first day.
+pub(crate) const NOW: &str = "2026-03-10T06:00:00Z";
+
+const CONFIG: &str = r#"
+[store]
+url = "sqlite://paysweep.db"
+
+[source.shop]
+kind = "csv"
+profile = "canonical"
+files = ["operations.csv"]
+start = "2026-03-09T00:00:00Z"
+complete_through = "as-of"
+
+[intents]
+kind = "csv"
+file = "intents.csv"
+"#;
+
+const OPERATIONS: &str = "operation_id,kind,status,amount_minor,currency,occurred_at,reference\n";
+const INTENTS: &str = "intent_id,kind,amount_minor,currency,status,created_at,processor_ref\n";
+
+/// A folder with a configuration and files.
+pub(crate) struct Scene {
+    folder: TempDir,
+}
+
+/// What a command said, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Scene {
+    /// An empty folder.
+    pub(crate) fn empty() -> Scene {
+        Scene {
+            folder: TempDir::new().expect("a temporary folder"),
+        }
+    }
+
+    /// A configuration, and rows of both files without their headers.
+    pub(crate) fn new(operations: &str, intents: &str) -> Scene {
+        let scene = Scene::empty();
+        scene.write("paysweep.toml", CONFIG);
+        scene.operations(operations);
+        scene.intents(intents);
+        scene
+    }
+
+    /// One payment that both sides agree about.
+    pub(crate) fn in_order() -> Scene {
+        Scene::new(
+            "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\n",
+            "A,charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,ch_1\n",
+        )
+    }
+
+    /// A payment that succeeded, and the local row does not know: a repair closes it.
+    pub(crate) fn behind() -> Scene {
+        Scene::new(
+            "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\n",
+            "A,charge,1000,EUR,pending,2026-03-09T10:00:00Z,\n",
+        )
+    }
+
+    /// A payment of another amount than was asked for: a person has to look.
+    pub(crate) fn mismatch() -> Scene {
+        Scene::new(
+            "ch_1,charge,succeeded,1200,EUR,2026-03-09T10:00:05Z,A\n",
+            "A,charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,ch_1\n",
+        )
+    }
+
+    /// Adds lines to the configuration.
+    pub(crate) fn with(self, more: &str) -> Scene {
+        self.write("paysweep.toml", &format!("{CONFIG}\n{more}\n"));
+        self
+    }
+
+    /// The path of a file in the folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes a file.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect(name);
+    }
+
+    /// Writes the processor's file.
+    pub(crate) fn operations(&self, rows: &str) {
+        self.write("operations.csv", &format!("{OPERATIONS}{rows}"));
+    }
+
+    /// Writes our own file.
+    pub(crate) fn intents(&self, rows: &str) {
+        self.write("intents.csv", &format!("{INTENTS}{rows}"));
+    }
+
+    /// The bytes of the store and of its log, or nothing.
+    pub(crate) fn store(&self) -> Vec<Vec<u8>> {
+        ["paysweep.db", "paysweep.db-wal"]
+            .iter()
+            .map(|name| std::fs::read(self.path(name)).unwrap_or_default())
+            .collect()
+    }
+
+    /// Names of everything in the folder, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(self.folder())
+            .expect("the folder")
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// A command, not started yet. Words are separated by blanks.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paysweep"));
+        command
+            .args(line.split_whitespace())
+            .current_dir(self.folder())
+            .env_clear()
+            .env("TZ", "Pacific/Auckland")
+            .env("HOME", "")
+            .env("NO_COLOR", "1")
+            .env("USER", "kim");
+        command
+    }
+
+    /// Runs a command as it is typed.
+    pub(crate) fn say(&self, line: &str) -> Told {
+        Told::from(self.command(line).output().expect("the binary starts"))
+    }
+
+    /// Runs a command at [`NOW`].
+    pub(crate) fn now(&self, line: &str) -> Told {
+        self.say(&format!("{line} --as-of {NOW}"))
+    }
+}
+
+impl From<Output> for Told {
+    fn from(output: Output) -> Told {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        Told {
+            code: output.status.code().expect("an exit code"),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+}
+
+impl Told {
+    /// Its stdout as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {:?} {}", self.stdout, self.stderr))
+    }
+}
