@@ -174,6 +174,10 @@ pub(super) async fn detail(
             })
         })
         .collect::<Result<_, Failure>>()?;
+    // Somebody may have taken a step since the row was read: state and number of steps are of one moment.
+    if let Some(last) = detail.events.last() {
+        detail.item.state = word("state", &last.what, RepairState::from_word)?;
+    }
     Ok(detail)
 }
 
