@@ -5,6 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::settings::{IntentsKind, Settings, SourceSettings, StoreUrl};
 use crate::source::files;
 use crate::store::contract::Store;
+use crate::store::postgres::{Mode, PostgresStore};
 use crate::store::sqlite::SqliteStore;
 use crate::time::{Instant, Span};
 
@@ -86,29 +87,43 @@ fn failed(name: &str, failure: &Failure) -> Row {
 }
 
 async fn store_row(settings: &Settings) -> Row {
-    let StoreUrl::Sqlite(path) = &settings.store;
     let opened = async {
-        let Some(mut store) = SqliteStore::open_existing(path).await? else {
-            return Ok(format!(
-                "{} does not exist yet; the first run creates it",
-                path.display()
-            ));
-        };
-        store.check_whole().await?;
-        let runs = store.runs(1).await?;
-        let last = runs.first().map_or_else(
-            || "no runs yet".to_owned(),
-            |row| format!("last run as of {}", row.as_of),
-        );
-        Ok(format!(
-            "{}: whole, of this version; {last}",
-            path.display()
-        ))
+        match &settings.store {
+            StoreUrl::Sqlite(path) => {
+                let Some(mut store) = SqliteStore::open_existing(path).await? else {
+                    return Ok(format!(
+                        "{} does not exist yet; the first run creates it",
+                        path.display()
+                    ));
+                };
+                store.check_whole().await?;
+                let last = last_run(&mut store).await?;
+                Ok(format!(
+                    "{}: whole, of this version; {last}",
+                    path.display()
+                ))
+            }
+            StoreUrl::Postgres(address) => {
+                let mut store = PostgresStore::open(address, Mode::ReadWrite).await?;
+                let last = last_run(&mut store).await?;
+                Ok(format!(
+                    "{address}: can be written, of this version; {last}"
+                ))
+            }
+        }
     };
     match opened.await {
         Ok(detail) => ok("store", detail),
         Err(failure) => failed("store", &failure),
     }
+}
+
+async fn last_run(store: &mut impl Store) -> Result<String, Failure> {
+    let runs = store.runs(1).await?;
+    Ok(runs.first().map_or_else(
+        || "no runs yet".to_owned(),
+        |row| format!("last run as of {}", row.as_of),
+    ))
 }
 
 fn source_rows(source: &SourceSettings, now: Instant, rows: &mut Vec<Row>) {

@@ -40,7 +40,9 @@ use std::io::Write;
 use crate::cli::{Cli, Command, CommonArgs, IntentsCommand, ProfilesCommand};
 use crate::exit::{Exit, Failure};
 use crate::settings::{Settings, StoreUrl};
-use crate::store::sqlite::{Mode, SqliteStore};
+use crate::store::any::AnyStore;
+use crate::store::postgres::{self, PostgresStore};
+use crate::store::sqlite::{self, SqliteStore};
 use crate::time::Instant;
 
 /// What a command may touch of the world outside files and store. `main` makes the real one.
@@ -101,18 +103,28 @@ pub(crate) fn settings(common: &CommonArgs, world: &World<'_>) -> Result<Setting
     Settings::load(common.config.as_deref(), world.env, (world.clock)())
 }
 
-/// The store, created where it is missing.
-pub(crate) async fn store(settings: &Settings) -> Result<SqliteStore, Failure> {
-    let StoreUrl::Sqlite(path) = &settings.store;
-    SqliteStore::open(path, Mode::ReadWriteCreate).await
+/// The store. A file is created where it is missing; a database has to have been migrated.
+pub(crate) async fn store(settings: &Settings) -> Result<AnyStore, Failure> {
+    match &settings.store {
+        StoreUrl::Sqlite(path) => SqliteStore::open(path, sqlite::Mode::ReadWriteCreate)
+            .await
+            .map(AnyStore::Sqlite),
+        StoreUrl::Postgres(address) => PostgresStore::open(address, postgres::Mode::ReadWrite)
+            .await
+            .map(|store| AnyStore::Postgres(Box::new(store))),
+    }
 }
 
-/// The store for a command that only reads; one that is missing is empty.
-pub(crate) async fn store_to_read(settings: &Settings) -> Result<SqliteStore, Failure> {
-    let StoreUrl::Sqlite(path) = &settings.store;
-    match SqliteStore::open_existing(path).await? {
-        Some(store) => Ok(store),
-        None => SqliteStore::in_memory().await,
+/// The store for a command that only reads; a file that is missing is empty.
+pub(crate) async fn store_to_read(settings: &Settings) -> Result<AnyStore, Failure> {
+    match &settings.store {
+        StoreUrl::Sqlite(path) => match SqliteStore::open_existing(path).await? {
+            Some(store) => Ok(AnyStore::Sqlite(store)),
+            None => SqliteStore::in_memory().await.map(AnyStore::Sqlite),
+        },
+        StoreUrl::Postgres(address) => PostgresStore::open(address, postgres::Mode::ReadOnly)
+            .await
+            .map(|store| AnyStore::Postgres(Box::new(store))),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::model::run::CompleteThrough;
 use crate::money::{Currency, NumberFormat};
 use crate::processor::{Mode, ReadRules, ScopeRule};
 use crate::reconcile::rules::{Guards, PerKind, Rules};
+use crate::store::postgres::Address;
 use crate::time::{Instant, Span, Zone, parse_point};
 
 /// Looks up a variable of the environment.
@@ -186,15 +187,24 @@ fn store(
             .and_then(|text| store_url(document, &text))
             .map_err(in_environment("PAYSWEEP_STORE_URL_FILE")),
         (None, None, Some(value)) => {
-            let text = if value.is_table() {
+            let is_reference = value.is_table();
+            let text = if is_reference {
                 secret(document, &value, env)?
             } else {
                 value.some_text()?.to_owned()
             };
-            store_url(document, &text).map_err(|problem| {
+            let store = store_url(document, &text).map_err(|problem| {
                 let remedy = problem.remedy.clone();
                 value.error(problem.what).remedy(remedy)
-            })
+            })?;
+            match &store {
+                StoreUrl::Postgres(address) if address.has_password() && !is_reference => {
+                    Err(value
+                        .error("holds a password, which does not belong into this file")
+                        .remedy("name where the URL stands, url = { env = \"…\" }, { file = \"…\" } or { credential = \"…\" }, or leave the password to PGPASSWORD or the password file"))
+                }
+                StoreUrl::Postgres(_) | StoreUrl::Sqlite(_) => Ok(store),
+            }
         }
         (None, None, None) => Ok(StoreUrl::Sqlite(document.resolve("paysweep.db"))),
     }
@@ -202,11 +212,8 @@ fn store(
 
 /// The URL never stands in an error text: it may hold a password.
 fn store_url(document: Document<'_>, url: &str) -> Result<StoreUrl, Failure> {
-    if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-        return Err(
-            Failure::rejected("a PostgreSQL store is not built yet in this version")
-                .remedy("use a SQLite file: url = \"sqlite://paysweep.db\""),
-        );
+    if Address::is_one(url) {
+        return Address::parse(url).map(StoreUrl::Postgres);
     }
     let path = url
         .strip_prefix("sqlite://")
@@ -215,7 +222,7 @@ fn store_url(document: Document<'_>, url: &str) -> Result<StoreUrl, Failure> {
     match path {
         Some(path) => Ok(StoreUrl::Sqlite(document.resolve(path))),
         None => Err(Failure::rejected("this is no address of a store")
-            .remedy("write \"sqlite://\" and the path of a file, without parameters")),
+            .remedy("write \"sqlite://\" and the path of a file, without parameters, or \"postgres://user@host/database\"")),
     }
 }
 

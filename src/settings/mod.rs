@@ -19,6 +19,7 @@ use crate::model::words;
 use crate::processor::ReadRules;
 use crate::reconcile::rules::{Guards, PerKind, Rules};
 use crate::report::Format;
+use crate::store::postgres::Address;
 use crate::time::{Instant, Span, Zone};
 
 mod document;
@@ -132,6 +133,8 @@ fn find(explicit: Option<&Path>, env: &dyn Fn(&str) -> Option<String>) -> Result
 pub enum StoreUrl {
     /// A file of the embedded database.
     Sqlite(PathBuf),
+    /// A `PostgreSQL` database. It never shows its password.
+    Postgres(Address),
 }
 
 /// How a source is read.

@@ -5,12 +5,7 @@
 //! | `open` | whether the file is ours, whole and of this version; creating it |
 //! | `failure` | what an error of the engine means |
 //! | `bulk`, `packed` | many rows in one statement, many rows in one answer |
-//! | `lease` | run keys and leases |
-//! | `operations`, `intents` | the rows of both sides |
-//! | `breaks`, `repairs` | what differs and what is done about it, as a run writes it |
-//! | `open_items`, `ledger` | the same as it stands, and what persons say of it |
-//! | `runs` | history and watermarks |
-//! | `commit` | the one transaction of a run |
+//! | `load` | the rows of both sides, as they are read |
 //!
 //! # Decisions
 //!
@@ -23,40 +18,33 @@
 //! - A store is made under a temporary name and put in place whole. A file that exists is never created over.
 //! - There is no fall-back without a lock: where `SQLite` cannot lock or make its journal, nothing is written.
 
-mod breaks;
 mod bulk;
-mod commit;
 mod failure;
-mod intents;
-mod lease;
-mod ledger;
+mod load;
 mod open;
-mod open_items;
-mod operations;
 mod packed;
-mod repairs;
-mod runs;
 
 use std::path::Path;
 
-use sqlx::{Connection, SqliteConnection};
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Connection, Sqlite, SqliteConnection};
 
+use self::bulk::list;
 use self::failure::Doing;
 pub use self::open::Mode;
-use super::contract::{
-    Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Freshness,
-    IntentChanges, IntentSelection, Note, OperationSelection, Receipt, RepairDetail, RepairFilter,
-    RunEnd, RunRow, RunStart, Store, Unconfirmed,
-};
-use crate::exit::{Exit, Failure};
-use crate::model::breaks::{Break, CloseAs};
-use crate::model::run::Watermark;
+use super::contract::{IntentSelection, OperationSelection};
+use super::sql::SqlStore;
+use super::sql::dialect::{Bulk, Sql};
+use super::sql::engine::{Database, Engine, Repeat, Value};
+use crate::exit::Failure;
 use crate::model::stored::{StoredIntents, StoredOperations};
-use crate::time::{Instant, Span};
 
 /// A store in one `SQLite` file.
+pub type SqliteStore = SqlStore<SqliteFile>;
+
+/// The file, as one connection to it.
 #[derive(Debug)]
-pub struct SqliteStore {
+pub struct SqliteFile {
     connection: SqliteConnection,
 }
 
@@ -65,7 +53,9 @@ impl SqliteStore {
     /// missing where it may not be created; `Denied` when it may not be read or written.
     pub async fn open(path: &Path, mode: Mode) -> Result<SqliteStore, Failure> {
         let connection = open::open(path, mode).await?;
-        Ok(SqliteStore { connection })
+        Ok(SqlStore {
+            database: SqliteFile { connection },
+        })
     }
 
     /// Opens the store at a path for reading only; `None` when there is no file.
@@ -79,84 +69,110 @@ impl SqliteStore {
     /// An empty store in memory: for a dry run where there is no file yet, and for tests.
     pub async fn in_memory() -> Result<SqliteStore, Failure> {
         let connection = open::in_memory().await?;
-        Ok(SqliteStore { connection })
+        Ok(SqlStore {
+            database: SqliteFile { connection },
+        })
     }
 
     /// Reads every page of the file; `NotReady` when one is damaged. Slow on a large store.
     pub async fn check_whole(&mut self) -> Result<(), Failure> {
-        open::check_whole(&mut self.connection).await
+        open::check_whole(&mut self.database.connection).await
     }
 
     /// Closes the file.
     pub async fn close_file(self) -> Result<(), Failure> {
-        self.connection.close().await.doing("closing it")
+        self.database.connection.close().await.doing("closing it")
     }
 }
 
-/// Somebody else was faster; nothing was written.
-fn lost_race(what: &str) -> Failure {
-    Failure::new(
-        Exit::Temporary,
-        format!("{what} while this run was reading"),
-    )
-    .remedy("run again; it reads the new state")
-}
+impl Database for SqliteFile {
+    type Session = SqliteConnection;
 
-/// The one row of an answer to an id prefix.
-fn only_one<T>(noun: &str, id_prefix: &str, rows: &mut Vec<T>) -> Result<T, Failure> {
-    match (rows.pop(), rows.len()) {
-        (Some(row), 0) => Ok(row),
-        (None, _) => Err(
-            Failure::rejected(format!("there is no {noun} {id_prefix:?}"))
-                .remedy(format!("list them with paysweep {noun}s list")),
-        ),
-        (Some(_), others) => Err(Failure::rejected(format!(
-            "{id_prefix:?} stands for {} {noun}s",
-            others + 1
-        ))
-        .remedy("write more of the id")),
-    }
-}
-
-impl Store for SqliteStore {
-    async fn begin(&mut self, start: &RunStart<'_>) -> Result<Begun, Failure> {
-        lease::begin(&mut self.connection, start).await
-    }
-
-    async fn claim(
+    async fn read<T>(
         &mut self,
-        source: &str,
-        run_id: &str,
-        owner: &str,
-        ttl: Span,
-    ) -> Result<Claim, Failure> {
-        lease::claim(&mut self.connection, source, run_id, owner, ttl).await
+        mut question: impl AsyncFnMut(&mut SqliteConnection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        question(&mut self.connection).await
     }
 
-    async fn renew(&mut self, claim: &Claim, ttl: Span) -> Result<(), Failure> {
-        lease::renew(&mut self.connection, claim, ttl).await
-    }
-
-    async fn release(&mut self, claim: &Claim) -> Result<(), Failure> {
-        lease::release(&mut self.connection, claim).await
-    }
-
-    async fn watermark(&mut self, source: &str) -> Result<Option<Watermark>, Failure> {
-        runs::watermark(&mut self.connection, source).await
-    }
-
-    async fn set_watermark(
+    async fn write<T>(
         &mut self,
-        claim: &Claim,
-        to: &Watermark,
-        note: &Note<'_>,
-        gap: Option<&Break>,
+        doing: &str,
+        _repeat: Repeat<'_>,
+        mut work: impl AsyncFnMut(&mut SqliteConnection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut transaction = self
+            .connection
+            .begin_with("begin immediate")
+            .await
+            .doing(doing)?;
+        transaction.assert_version().await?;
+        let done = work(&mut transaction).await?;
+        transaction.commit().await.doing(doing)?;
+        Ok(done)
+    }
+}
+
+fn bound<'q>(
+    statement: Sql,
+    values: &[Value<'_>],
+) -> sqlx::query::Query<'q, Sqlite, SqliteArguments> {
+    let mut query = sqlx::query(statement.sqlite);
+    for value in values {
+        query = match value {
+            Value::Text(text) => query.bind((*text).to_owned()),
+            Value::Int(number) => query.bind(*number),
+            Value::Keys(keys) => query.bind(list(keys)),
+        };
+    }
+    query
+}
+
+impl Engine for SqliteConnection {
+    type Row = SqliteRow;
+    type Values = bulk::SqliteValues;
+
+    async fn rows(
+        &mut self,
+        doing: &str,
+        question: Sql,
+        values: &[Value<'_>],
+    ) -> Result<Vec<SqliteRow>, Failure> {
+        bound(question, values).fetch_all(self).await.doing(doing)
+    }
+
+    async fn hold(
+        &mut self,
+        _doing: &str,
+        _question: Sql,
+        _values: &[Value<'_>],
     ) -> Result<(), Failure> {
-        runs::set_watermark(&mut self.connection, claim, to, note, gap).await
+        // `begin immediate` holds the whole file.
+        Ok(())
     }
 
-    async fn counts(&mut self, source: &str, scope: &str) -> Result<Counts, Failure> {
-        runs::counts(&mut self.connection, source, scope).await
+    async fn write(
+        &mut self,
+        doing: &str,
+        statement: Sql,
+        values: &[Value<'_>],
+    ) -> Result<u64, Failure> {
+        let done = bound(statement, values).execute(self).await.doing(doing)?;
+        Ok(done.rows_affected())
+    }
+
+    async fn write_many(
+        &mut self,
+        doing: &str,
+        bulk: &Bulk,
+        count: usize,
+        bind: impl FnMut(usize, &mut bulk::SqliteValues),
+    ) -> Result<u64, Failure> {
+        bulk::write(self, doing, bulk, count, bind).await
+    }
+
+    async fn assert_version(&mut self) -> Result<(), Failure> {
+        open::assert_version(self).await
     }
 
     async fn operations(
@@ -164,7 +180,7 @@ impl Store for SqliteStore {
         source: &str,
         selection: OperationSelection<'_>,
     ) -> Result<StoredOperations, Failure> {
-        operations::load(&mut self.connection, source, selection).await
+        load::operations(self, source, selection).await
     }
 
     async fn intents(
@@ -172,134 +188,17 @@ impl Store for SqliteStore {
         scope: &str,
         selection: IntentSelection<'_>,
     ) -> Result<StoredIntents, Failure> {
-        intents::load(&mut self.connection, scope, selection).await
-    }
-
-    async fn open_breaks(
-        &mut self,
-        sources: &[&str],
-        as_of: Instant,
-    ) -> Result<Vec<Break>, Failure> {
-        open_items::open(&mut self.connection, sources, as_of).await
-    }
-
-    async fn commit(&mut self, claim: &Claim, commit: &Commit<'_>) -> Result<Receipt, Failure> {
-        commit::commit(&mut self.connection, claim, commit).await
-    }
-
-    async fn is_committed(&mut self, run_id: &str, source: &str) -> Result<bool, Failure> {
-        runs::is_committed(&mut self.connection, run_id, source).await
-    }
-
-    async fn import_intents(
-        &mut self,
-        scope: &str,
-        run_id: &str,
-        at: Instant,
-        changes: &IntentChanges<'_>,
-    ) -> Result<u64, Failure> {
-        commit::import_intents(&mut self.connection, scope, run_id, at, changes).await
-    }
-
-    async fn carried(&mut self, sources: &[&str], as_of: Instant) -> Result<Carried, Failure> {
-        runs::carried(&mut self.connection, sources, as_of).await
-    }
-
-    async fn mark_reported(
-        &mut self,
-        run_ids: &[&str],
-        sources: &[&str],
-        by: &str,
-    ) -> Result<(), Failure> {
-        runs::mark_reported(&mut self.connection, run_ids, sources, by).await
-    }
-
-    async fn finish_run(&mut self, end: &RunEnd<'_>) -> Result<(), Failure> {
-        lease::finish(&mut self.connection, end).await
-    }
-
-    async fn unconfirmed(&mut self, scope: &str) -> Result<Unconfirmed, Failure> {
-        ledger::unconfirmed(&mut self.connection, scope).await
-    }
-
-    async fn breaks(&mut self, filter: &BreakFilter<'_>) -> Result<Vec<Break>, Failure> {
-        open_items::filtered(&mut self.connection, filter).await
-    }
-
-    async fn break_detail(
-        &mut self,
-        id_prefix: &str,
-        as_of: Instant,
-    ) -> Result<BreakDetail, Failure> {
-        open_items::detail(&mut self.connection, id_prefix, as_of).await
-    }
-
-    async fn acknowledge(
-        &mut self,
-        id_prefix: &str,
-        until: Instant,
-        note: &Note<'_>,
-    ) -> Result<Break, Failure> {
-        let word = open_items::Word::Acknowledge(until);
-        open_items::say(&mut self.connection, id_prefix, word, note).await
-    }
-
-    async fn close(
-        &mut self,
-        id_prefix: &str,
-        how: CloseAs,
-        note: &Note<'_>,
-    ) -> Result<Break, Failure> {
-        let word = open_items::Word::Close(how);
-        open_items::say(&mut self.connection, id_prefix, word, note).await
-    }
-
-    async fn closes(&mut self, sources: &[&str]) -> Result<Vec<(String, CloseAs)>, Failure> {
-        open_items::closes(&mut self.connection, sources).await
-    }
-
-    async fn repairs(&mut self, filter: &RepairFilter<'_>) -> Result<Vec<RepairDetail>, Failure> {
-        ledger::filtered(&mut self.connection, filter).await
-    }
-
-    async fn repair(&mut self, id_prefix: &str) -> Result<RepairDetail, Failure> {
-        ledger::detail(&mut self.connection, id_prefix).await
-    }
-
-    async fn decide(
-        &mut self,
-        id_prefix: &str,
-        decision: Decision,
-        note: &Note<'_>,
-    ) -> Result<RepairDetail, Failure> {
-        ledger::decide(&mut self.connection, id_prefix, decision, note).await
-    }
-
-    async fn apply(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure> {
-        ledger::apply(&mut self.connection, id_prefix, note).await
-    }
-
-    async fn runs(&mut self, limit: u32) -> Result<Vec<RunRow>, Failure> {
-        runs::newest(&mut self.connection, limit).await
-    }
-
-    async fn run(&mut self, id_prefix: &str) -> Result<RunRow, Failure> {
-        runs::one(&mut self.connection, id_prefix).await
-    }
-
-    async fn prune_runs(&mut self, before: Instant) -> Result<u64, Failure> {
-        runs::prune(&mut self.connection, before).await
-    }
-
-    async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure> {
-        runs::freshness(&mut self.connection, source, as_of).await
+        load::intents(self, scope, selection).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
     use crate::model::operation::{Operation, Operations};
+    use crate::store::contract::{Commit, Store};
+    use crate::time::{Instant, Span};
 
     #[tokio::test]
     async fn a_full_disk_leaves_the_store_as_it_was() {
@@ -317,7 +216,7 @@ mod tests {
             .await
             .expect("a free source");
         sqlx::query("pragma max_page_count = 200")
-            .execute(&mut store.connection)
+            .execute(&mut store.database.connection)
             .await
             .expect("a limit");
         let commit = Commit {
@@ -358,10 +257,11 @@ mod tests {
             .await
             .expect("a store");
         sqlx::query("pragma busy_timeout = 1")
-            .execute(&mut two.connection)
+            .execute(&mut two.database.connection)
             .await
             .expect("less patience");
         let writing = one
+            .database
             .connection
             .begin_with("begin immediate")
             .await

@@ -454,6 +454,31 @@ fn the_environment_outranks_the_file_and_a_reference_is_followed() {
 }
 
 #[test]
+fn a_database_is_named_by_reference_and_its_password_never_stands_in_the_file() {
+    let url = "postgresql://app:hunter2@db.example/pay?sslmode=require";
+    let by_variable = format!("[store]\nurl = {{ env = \"STORE\" }}\n{SMALL}");
+    for (text, env) in [
+        (by_variable.as_str(), "STORE"),
+        (SMALL, "PAYSWEEP_STORE_URL"),
+    ] {
+        let settings = read_with(text, &[(env, url)]).expect("settings");
+        let StoreUrl::Postgres(address) = &settings.store else {
+            panic!("{:?}", settings.store);
+        };
+        assert_eq!(address.to_string(), "postgres://db.example:5432/pay");
+        assert!(!format!("{settings:?}").contains("hunter2"));
+    }
+    let told = read(&format!("[store]\nurl = \"{url}\"\n{SMALL}"))
+        .expect_err("a password")
+        .to_string();
+    assert!(told.contains("holds a password"), "{told}");
+    read(&format!(
+        "[store]\nurl = \"postgres://app@db.example/pay\"\n{SMALL}"
+    ))
+    .expect("no password");
+}
+
+#[test]
 fn only_what_shapes_coverage_changes_the_hash_of_a_source() {
     let hash = |text: &str| {
         read(text)

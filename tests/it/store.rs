@@ -1,4 +1,5 @@
-//! The store: what a commit promises, who may run, and what persons decide. Each test on a store of its own.
+//! The store: what a commit promises, who may run, and what persons decide. Every promise is kept by every engine; each
+//! test has a store of its own.
 
 use std::path::Path;
 
@@ -17,18 +18,18 @@ use paysweep::store::contract::{
 use paysweep::store::sqlite::{Mode, SqliteStore};
 use paysweep::time::{Instant, Span};
 
-const SOURCE: &str = "shop";
-const SCOPE: &str = "intents";
-const TTL: Span = Span::hours(1);
-const AS_OF: Instant = Instant(1_000_000_000);
+pub(crate) const SOURCE: &str = "shop";
+pub(crate) const SCOPE: &str = "intents";
+pub(crate) const TTL: Span = Span::hours(1);
+pub(crate) const AS_OF: Instant = Instant(1_000_000_000);
 /// An hour ago for the database: a lease that is over when it begins.
-const EXPIRED: Span = Span::hours(-1);
+pub(crate) const EXPIRED: Span = Span::hours(-1);
 
-fn eur() -> Currency {
+pub(crate) fn eur() -> Currency {
     Currency::parse("EUR").expect("a code")
 }
 
-fn operation(operation_id: &'static str) -> Operation<'static> {
+pub(crate) fn operation(operation_id: &'static str) -> Operation<'static> {
     Operation {
         operation_id,
         kind: OperationKind::Charge,
@@ -44,7 +45,7 @@ fn operation(operation_id: &'static str) -> Operation<'static> {
     }
 }
 
-fn intent(intent_id: &'static str, status: IntentStatus) -> Intent<'static> {
+pub(crate) fn intent(intent_id: &'static str, status: IntentStatus) -> Intent<'static> {
     Intent {
         intent_id,
         amount_minor: 1000,
@@ -55,7 +56,7 @@ fn intent(intent_id: &'static str, status: IntentStatus) -> Intent<'static> {
     }
 }
 
-fn operations(rows: &[Operation<'_>]) -> Operations {
+pub(crate) fn operations(rows: &[Operation<'_>]) -> Operations {
     let mut batch = Operations::default();
     for row in rows {
         batch.push(row);
@@ -63,7 +64,7 @@ fn operations(rows: &[Operation<'_>]) -> Operations {
     batch
 }
 
-fn intents(rows: &[Intent<'_>]) -> Intents {
+pub(crate) fn intents(rows: &[Intent<'_>]) -> Intents {
     let mut batch = Intents::default();
     for row in rows {
         batch.push(row);
@@ -71,7 +72,7 @@ fn intents(rows: &[Intent<'_>]) -> Intents {
     batch
 }
 
-fn break_about(id: &str, class: BreakClass, evidence: &str) -> Break {
+pub(crate) fn break_about(id: &str, class: BreakClass, evidence: &str) -> Break {
     Break {
         id: id.to_owned(),
         class,
@@ -92,7 +93,7 @@ fn break_about(id: &str, class: BreakClass, evidence: &str) -> Break {
     }
 }
 
-fn set_succeeded(id: &str, planned_version: u32, state: RepairState) -> Repair {
+pub(crate) fn set_succeeded(id: &str, planned_version: u32, state: RepairState) -> Repair {
     let side = |status, processor_ref: &str| RepairSide {
         kind: None,
         status,
@@ -117,7 +118,7 @@ fn set_succeeded(id: &str, planned_version: u32, state: RepairState) -> Repair {
     }
 }
 
-fn record_refund(id: &str) -> Repair {
+pub(crate) fn record_refund(id: &str) -> Repair {
     Repair {
         action: RepairAction::RecordRefund,
         class: BreakClass::MissingLocal,
@@ -135,11 +136,11 @@ fn record_refund(id: &str) -> Repair {
     }
 }
 
-fn conflict(_: &Repair) -> Break {
+pub(crate) fn conflict(_: &Repair) -> Break {
     break_about("c1", BreakClass::RepairConflict, "changed")
 }
 
-fn watermark(hi: i64) -> Watermark {
+pub(crate) fn watermark(hi: i64) -> Watermark {
     Watermark {
         hi: Instant(hi),
         low: Instant(0),
@@ -153,7 +154,7 @@ fn watermark(hi: i64) -> Watermark {
 }
 
 /// A commit of nothing, to be filled in.
-fn nothing<'a>(run_id: &'a str, operations: &'a Operations) -> Commit<'a> {
+pub(crate) fn nothing<'a>(run_id: &'a str, operations: &'a Operations) -> Commit<'a> {
     Commit {
         run_id,
         scope: SCOPE,
@@ -175,11 +176,63 @@ fn nothing<'a>(run_id: &'a str, operations: &'a Operations) -> Commit<'a> {
     }
 }
 
-async fn store() -> SqliteStore {
-    SqliteStore::in_memory().await.expect("a store")
+/// Every promise, on every engine.
+macro_rules! on_every_engine {
+    ($($promise:ident,)*) => {
+        mod sqlite {
+            use paysweep::store::sqlite::{Mode, SqliteStore};
+
+            $(#[tokio::test]
+            async fn $promise() {
+                let folder = tempfile::tempdir().expect("a directory");
+                let path = folder.path().join("paysweep.db");
+                let store = SqliteStore::open(&path, Mode::ReadWriteCreate)
+                    .await
+                    .expect("a store");
+                super::$promise(store).await;
+            })*
+        }
+
+        mod postgres {
+            use crate::postgres::Database;
+
+            $(#[tokio::test]
+            async fn $promise() {
+                let database = Database::migrated().await;
+                super::$promise(database.store().await).await;
+            })*
+        }
+    };
 }
 
-async fn claim(store: &mut SqliteStore, run_id: &str) -> Claim {
+on_every_engine! {
+    what_was_committed_is_read_back_with_its_links,
+    each_selection_finds_what_it_promises,
+    intents_are_found_by_every_key_they_bear,
+    a_second_commit_of_the_same_run_changes_nothing,
+    a_source_is_locked_while_its_lease_lives_and_free_after_release,
+    an_expired_lease_is_taken_over_and_its_holder_is_fenced,
+    an_expired_lease_that_nobody_took_still_commits,
+    a_run_key_has_four_outcomes,
+    the_watermark_never_decreases_and_a_moved_one_refuses_the_commit,
+    a_watermark_set_by_hand_goes_either_way_and_leaves_its_gap,
+    a_repair_writes_the_row_once_and_closes_its_break,
+    a_sticky_break_stays_open_after_its_repair_until_a_person_closes_it,
+    a_row_that_changed_under_its_repair_is_not_overwritten,
+    a_proposal_waits_for_a_person,
+    a_repair_that_was_turned_down_stays_so,
+    a_recorded_row_is_linked_and_gives_way_to_the_imported_one,
+    an_import_that_lost_a_race_writes_nothing,
+    two_operations_cannot_both_satisfy_one_intent,
+    changed_operations_replace_or_stand_as_evidence,
+    acknowledgements_and_closes_bind_to_the_evidence,
+    a_prefix_must_stand_for_one_break,
+    a_break_seen_in_order_is_resolved_and_a_new_opening_is_new,
+    a_run_that_was_not_reported_is_carried_until_it_is,
+    freshness_tells_the_last_clean_run,
+}
+
+pub(crate) async fn claim(store: &mut impl Store, run_id: &str) -> Claim {
     store
         .claim(SOURCE, run_id, run_id, TTL)
         .await
@@ -187,14 +240,14 @@ async fn claim(store: &mut SqliteStore, run_id: &str) -> Claim {
 }
 
 /// Claims, commits and releases.
-async fn commit(store: &mut SqliteStore, commit: &Commit<'_>) -> Receipt {
+pub(crate) async fn commit(store: &mut impl Store, commit: &Commit<'_>) -> Receipt {
     let held = claim(store, commit.run_id).await;
     let receipt = store.commit(&held, commit).await.expect("a commit");
     store.release(&held).await.expect("a release");
     receipt
 }
 
-async fn import(store: &mut SqliteStore, rows: &[Intent<'_>]) {
+pub(crate) async fn import(store: &mut impl Store, rows: &[Intent<'_>]) {
     let rows = intents(rows);
     let all: Vec<usize> = (0..rows.len()).collect();
     let imported: Vec<_> = rows.status.iter().copied().map(Some).collect();
@@ -214,7 +267,7 @@ async fn import(store: &mut SqliteStore, rows: &[Intent<'_>]) {
         .expect("an import");
 }
 
-async fn only_intent(store: &mut SqliteStore, id: &str) -> (IntentStatus, String, u32) {
+async fn only_intent(store: &mut impl Store, id: &str) -> (IntentStatus, String, u32) {
     let found = store
         .intents(SCOPE, IntentSelection::Ids(&[id]))
         .await
@@ -224,7 +277,7 @@ async fn only_intent(store: &mut SqliteStore, id: &str) -> (IntentStatus, String
     (row.status, row.processor_ref.to_owned(), row.version)
 }
 
-async fn open_breaks(store: &mut SqliteStore) -> Vec<(String, BreakState)> {
+async fn open_breaks(store: &mut impl Store) -> Vec<(String, BreakState)> {
     store
         .open_breaks(&[SOURCE], AS_OF)
         .await
@@ -234,11 +287,11 @@ async fn open_breaks(store: &mut SqliteStore) -> Vec<(String, BreakState)> {
         .collect()
 }
 
-fn exit_of<T: std::fmt::Debug>(result: Result<T, Failure>) -> Exit {
+pub(crate) fn exit_of<T: std::fmt::Debug>(result: Result<T, Failure>) -> Exit {
     result.expect_err("a failure").exit
 }
 
-fn note(reason: &str) -> Note<'_> {
+pub(crate) fn note(reason: &str) -> Note<'_> {
     Note {
         reason,
         by: "me",
@@ -246,9 +299,7 @@ fn note(reason: &str) -> Note<'_> {
     }
 }
 
-#[tokio::test]
-async fn what_was_committed_is_read_back_with_its_links() {
-    let mut store = store().await;
+async fn what_was_committed_is_read_back_with_its_links(mut store: impl Store) {
     import(&mut store, &[intent("A", IntentStatus::Succeeded)]).await;
     let odd = Operation {
         description: "a\u{1f}b\u{1e}c",
@@ -284,9 +335,7 @@ async fn what_was_committed_is_read_back_with_its_links() {
     assert_eq!(found.rows.text.get(found.linked_source[0]), SOURCE);
 }
 
-#[tokio::test]
-async fn each_selection_finds_what_it_promises() {
-    let mut store = store().await;
+async fn each_selection_finds_what_it_promises(mut store: impl Store) {
     let old = Operation {
         occurred_at: Instant(1),
         reference: "",
@@ -351,7 +400,10 @@ async fn each_selection_finds_what_it_promises() {
             .operations(SOURCE, selection)
             .await
             .expect("operations");
-        let got: Vec<&str> = found.rows.iter().map(|row| row.operation_id).collect();
+        let mut got: Vec<&str> = found.rows.iter().map(|row| row.operation_id).collect();
+        got.sort_unstable();
+        let mut want = want.to_vec();
+        want.sort_unstable();
         assert_eq!(got, want, "{selection:?}");
     }
     assert_eq!(
@@ -365,9 +417,7 @@ async fn each_selection_finds_what_it_promises() {
     );
 }
 
-#[tokio::test]
-async fn intents_are_found_by_every_key_they_bear() {
-    let mut store = store().await;
+async fn intents_are_found_by_every_key_they_bear(mut store: impl Store) {
     let row = |intent_id, status| Intent {
         created_at: Instant(1),
         ..intent(intent_id, status)
@@ -412,9 +462,7 @@ async fn intents_are_found_by_every_key_they_bear() {
     }
 }
 
-#[tokio::test]
-async fn a_second_commit_of_the_same_run_changes_nothing() {
-    let mut store = store().await;
+async fn a_second_commit_of_the_same_run_changes_nothing(mut store: impl Store) {
     import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
     let rows = operations(&[operation("ch_1")]);
     let to = watermark(100);
@@ -435,9 +483,7 @@ async fn a_second_commit_of_the_same_run_changes_nothing() {
     assert!(!store.is_committed("r2", SOURCE).await.expect("an answer"));
 }
 
-#[tokio::test]
-async fn a_source_is_locked_while_its_lease_lives_and_free_after_release() {
-    let mut store = store().await;
+async fn a_source_is_locked_while_its_lease_lives_and_free_after_release(mut store: impl Store) {
     let held = claim(&mut store, "r1").await;
     let failure = store
         .claim(SOURCE, "r2", "other", TTL)
@@ -449,9 +495,7 @@ async fn a_source_is_locked_while_its_lease_lives_and_free_after_release() {
     assert_eq!(claim(&mut store, "r2").await.epoch, held.epoch + 1);
 }
 
-#[tokio::test]
-async fn an_expired_lease_is_taken_over_and_its_holder_is_fenced() {
-    let mut store = store().await;
+async fn an_expired_lease_is_taken_over_and_its_holder_is_fenced(mut store: impl Store) {
     let slept = store
         .claim(SOURCE, "r1", "sleeper", EXPIRED)
         .await
@@ -480,9 +524,7 @@ async fn an_expired_lease_is_taken_over_and_its_holder_is_fenced() {
     );
 }
 
-#[tokio::test]
-async fn an_expired_lease_that_nobody_took_still_commits() {
-    let mut store = store().await;
+async fn an_expired_lease_that_nobody_took_still_commits(mut store: impl Store) {
     let slept = store
         .claim(SOURCE, "r1", "sleeper", EXPIRED)
         .await
@@ -495,9 +537,7 @@ async fn an_expired_lease_that_nobody_took_still_commits() {
     assert_eq!(receipt.outcome, Outcome::Committed);
 }
 
-#[tokio::test]
-async fn a_run_key_has_four_outcomes() {
-    let mut store = store().await;
+async fn a_run_key_has_four_outcomes(mut store: impl Store) {
     let sources = [SOURCE.to_owned()];
     let start = |run_id: &'static str, fingerprint: &'static str, ttl| RunStart {
         run_id,
@@ -569,9 +609,7 @@ async fn a_run_key_has_four_outcomes() {
     assert_eq!(exit_of(store.run("x").await), Exit::Rejected);
 }
 
-#[tokio::test]
-async fn the_watermark_never_decreases_and_a_moved_one_refuses_the_commit() {
-    let mut store = store().await;
+async fn the_watermark_never_decreases_and_a_moved_one_refuses_the_commit(mut store: impl Store) {
     let rows = Operations::default();
     let (far, near) = (watermark(200), watermark(100));
     let first = Commit {
@@ -595,9 +633,7 @@ async fn the_watermark_never_decreases_and_a_moved_one_refuses_the_commit() {
     assert_eq!(exit_of(store.commit(&held, &stale).await), Exit::Locked);
 }
 
-#[tokio::test]
-async fn a_watermark_set_by_hand_goes_either_way_and_leaves_its_gap() {
-    let mut store = store().await;
+async fn a_watermark_set_by_hand_goes_either_way_and_leaves_its_gap(mut store: impl Store) {
     let held = claim(&mut store, "r1").await;
     let gap = break_about("gap", BreakClass::CoverageGap, "hole");
     store
@@ -616,9 +652,7 @@ async fn a_watermark_set_by_hand_goes_either_way_and_leaves_its_gap() {
     );
 }
 
-#[tokio::test]
-async fn a_repair_writes_the_row_once_and_closes_its_break() {
-    let mut store = store().await;
+async fn a_repair_writes_the_row_once_and_closes_its_break(mut store: impl Store) {
     import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
     let rows = operations(&[operation("ch_1")]);
     let behind = Break {
@@ -649,9 +683,9 @@ async fn a_repair_writes_the_row_once_and_closes_its_break() {
     assert_eq!((unconfirmed.count, unconfirmed.oldest_at), (1, Some(AS_OF)));
 }
 
-#[tokio::test]
-async fn a_sticky_break_stays_open_after_its_repair_until_a_person_closes_it() {
-    let mut store = store().await;
+async fn a_sticky_break_stays_open_after_its_repair_until_a_person_closes_it(
+    mut store: impl Store,
+) {
     import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
     let rows = Operations::default();
     let reversed = Break {
@@ -675,9 +709,7 @@ async fn a_sticky_break_stays_open_after_its_repair_until_a_person_closes_it() {
     assert_eq!(closed.state, BreakState::Closed);
 }
 
-#[tokio::test]
-async fn a_row_that_changed_under_its_repair_is_not_overwritten() {
-    let mut store = store().await;
+async fn a_row_that_changed_under_its_repair_is_not_overwritten(mut store: impl Store) {
     import(&mut store, &[intent("A", IntentStatus::Failed)]).await;
     let rows = Operations::default();
     let behind = Break {
@@ -704,9 +736,7 @@ async fn a_row_that_changed_under_its_repair_is_not_overwritten() {
     assert_eq!(repair.item.state, RepairState::Failed);
 }
 
-#[tokio::test]
-async fn a_proposal_waits_for_a_person() {
-    let mut store = store().await;
+async fn a_proposal_waits_for_a_person(mut store: impl Store) {
     import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
     let rows = Operations::default();
     let written = Commit {
@@ -743,9 +773,7 @@ async fn a_proposal_waits_for_a_person() {
     );
 }
 
-#[tokio::test]
-async fn a_repair_that_was_turned_down_stays_so() {
-    let mut store = store().await;
+async fn a_repair_that_was_turned_down_stays_so(mut store: impl Store) {
     import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
     let rows = Operations::default();
     let proposed = Commit {
@@ -765,9 +793,7 @@ async fn a_repair_that_was_turned_down_stays_so() {
     assert_eq!(only_intent(&mut store, "A").await.0, IntentStatus::Pending);
 }
 
-#[tokio::test]
-async fn a_recorded_row_is_linked_and_gives_way_to_the_imported_one() {
-    let mut store = store().await;
+async fn a_recorded_row_is_linked_and_gives_way_to_the_imported_one(mut store: impl Store) {
     import(&mut store, &[intent("A", IntentStatus::Succeeded)]).await;
     let rows = operations(&[operation("re_1")]);
     let written = Commit {
@@ -820,9 +846,7 @@ async fn a_recorded_row_is_linked_and_gives_way_to_the_imported_one() {
     assert_eq!(store.unconfirmed(SCOPE).await.expect("an answer").count, 0);
 }
 
-#[tokio::test]
-async fn an_import_that_lost_a_race_writes_nothing() {
-    let mut store = store().await;
+async fn an_import_that_lost_a_race_writes_nothing(mut store: impl Store) {
     import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
     let rows = intents(&[
         intent("B", IntentStatus::Pending),
@@ -849,9 +873,7 @@ async fn an_import_that_lost_a_race_writes_nothing() {
     );
 }
 
-#[tokio::test]
-async fn two_operations_cannot_both_satisfy_one_intent() {
-    let mut store = store().await;
+async fn two_operations_cannot_both_satisfy_one_intent(mut store: impl Store) {
     let rows = operations(&[operation("ch_1"), operation("ch_2")]);
     let link = |operation| Link {
         operation,
@@ -888,9 +910,7 @@ async fn two_operations_cannot_both_satisfy_one_intent() {
     );
 }
 
-#[tokio::test]
-async fn changed_operations_replace_or_stand_as_evidence() {
-    let mut store = store().await;
+async fn changed_operations_replace_or_stand_as_evidence(mut store: impl Store) {
     let first = operations(&[operation("ch_1"), operation("ch_2")]);
     let written = Commit {
         new_operations: &[0, 1],
@@ -923,15 +943,13 @@ async fn changed_operations_replace_or_stand_as_evidence() {
     assert_eq!(found.rows.amount_minor[1], 1000);
 }
 
-#[tokio::test]
-async fn acknowledgements_and_closes_bind_to_the_evidence() {
-    let mut store = store().await;
+async fn acknowledgements_and_closes_bind_to_the_evidence<S: Store>(mut store: S) {
     let rows = Operations::default();
     let seen = |run_id, evidence| {
         let item = break_about("b1", BreakClass::DuplicateCharge, evidence);
         (run_id, item)
     };
-    let put = async |store: &mut SqliteStore, (run_id, item): (&str, Break)| {
+    let put = async |store: &mut S, (run_id, item): (&str, Break)| {
         let written = Commit {
             breaks: std::slice::from_ref(&item),
             ..nothing(run_id, &rows)
@@ -945,7 +963,7 @@ async fn acknowledgements_and_closes_bind_to_the_evidence() {
         .await
         .expect("an acknowledgement");
     assert_eq!(item.state, BreakState::Acknowledged);
-    let state = async |store: &mut SqliteStore, as_of| {
+    let state = async |store: &mut S, as_of| {
         let found = store.open_breaks(&[SOURCE], as_of).await.expect("breaks");
         (found[0].state, found[0].first_seen_run.clone())
     };
@@ -989,9 +1007,7 @@ async fn acknowledgements_and_closes_bind_to_the_evidence() {
     assert_eq!(detail.events[2].closed_as, Some(CloseAs::Accepted));
 }
 
-#[tokio::test]
-async fn a_prefix_must_stand_for_one_break() {
-    let mut store = store().await;
+async fn a_prefix_must_stand_for_one_break(mut store: impl Store) {
     let rows = Operations::default();
     let both = [
         break_about("ab1", BreakClass::DuplicateCharge, "e"),
@@ -1018,9 +1034,7 @@ async fn a_prefix_must_stand_for_one_break() {
     assert_eq!(found[0].money, Some(Money::new(1000, eur())));
 }
 
-#[tokio::test]
-async fn a_break_seen_in_order_is_resolved_and_a_new_opening_is_new() {
-    let mut store = store().await;
+async fn a_break_seen_in_order_is_resolved_and_a_new_opening_is_new(mut store: impl Store) {
     let rows = Operations::default();
     let item = break_about("b1", BreakClass::AmountMismatch, "e");
     let seen = Commit {
@@ -1055,9 +1069,7 @@ async fn a_break_seen_in_order_is_resolved_and_a_new_opening_is_new() {
     assert!(detail.events[1].note.contains("run r1"));
 }
 
-#[tokio::test]
-async fn a_run_that_was_not_reported_is_carried_until_it_is() {
-    let mut store = store().await;
+async fn a_run_that_was_not_reported_is_carried_until_it_is(mut store: impl Store) {
     import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
     let rows = Operations::default();
     let behind = Break {
@@ -1095,9 +1107,7 @@ async fn a_run_that_was_not_reported_is_carried_until_it_is() {
     assert_eq!(listed.len(), 1);
 }
 
-#[tokio::test]
-async fn freshness_tells_the_last_clean_run() {
-    let mut store = store().await;
+async fn freshness_tells_the_last_clean_run(mut store: impl Store) {
     let sources = [SOURCE.to_owned()];
     let rows = Operations::default();
     for (run_id, exit_code, at) in [("r1", 0, 10), ("r2", 1, 20), ("r3", 75, 30)] {

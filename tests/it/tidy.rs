@@ -34,15 +34,22 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("csv", &["processor", "report"]),
     ("encoding_rs", &["processor/encoding"]),
     ("indicatif", &["command/progress"]),
+    ("futures_util", &["store/postgres"]),
     ("iso_currency", &["money"]),
     ("jiff", &["time"]),
     ("rust_decimal", &["money"]),
     ("serde", &["settings", "processor", "report"]),
     ("sqlx", &["store"]),
-    // The store packs the next block of rows while the database takes the last one (`tokio::join!`).
+    // The store packs the next block of rows while the database takes the last one (`tokio::join!`), and does not wait
+    // for a server forever.
     (
         "tokio",
-        &["main", "store/sqlite/bulk", "store/sqlite/packed"],
+        &[
+            "main",
+            "store/sqlite/bulk",
+            "store/sqlite/packed",
+            "store/postgres",
+        ],
     ),
     ("toml", &["settings", "processor"]),
     ("uuid", &["command"]),

@@ -60,12 +60,3 @@ fn failure(what: &str, error: &sqlx::Error) -> Failure {
         _ => failed(Exit::Internal),
     }
 }
-
-/// A value in the store that this version cannot read.
-pub(super) fn unreadable(column: &str, value: &str) -> Failure {
-    Failure::new(
-        Exit::NotReady,
-        format!("the store holds {value:?} as {column}, which this version does not know"),
-    )
-    .remedy("restore the store from a backup, or use the version that wrote it")
-}

@@ -6,8 +6,9 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
-use super::failure::{Doing, unreadable};
+use super::failure::Doing;
 use crate::exit::{Exit, Failure};
+use crate::store::rows::unreadable;
 
 /// Stands in the header of every store: "pays" in ASCII.
 const APPLICATION_ID: i32 = 0x7061_7973;

@@ -11,8 +11,9 @@ use sqlx::sqlite::SqliteArguments;
 use sqlx::{Sqlite, SqliteConnection};
 
 use super::bulk::numbers;
-use super::failure::{Doing, unreadable};
+use super::failure::Doing;
 use crate::exit::Failure;
+use crate::store::rows::{Fields, unreadable};
 
 const FIELD: char = '\u{1f}';
 const ROW: char = '\u{1e}';
@@ -114,6 +115,9 @@ async fn take_plain(
     for row in plain {
         let fields: Vec<String> =
             serde_json::from_str(&row).map_err(|_| unreadable("row", &row))?;
+        if fields.len() != statement.columns {
+            return Err(unreadable("row", &row));
+        }
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         take(&fields)?;
     }
@@ -141,34 +145,25 @@ pub(super) fn sorted(mut rows: Vec<i64>) -> Vec<i64> {
 }
 
 /// A number.
-pub(super) fn int<T: std::str::FromStr>(column: &str, text: &str) -> Result<T, Failure> {
+fn int(column: &str, text: &str) -> Result<i64, Failure> {
     text.parse().map_err(|_| unreadable(column, text))
 }
 
-/// A number, or none.
-pub(super) fn maybe<T: std::str::FromStr>(column: &str, text: &str) -> Result<Option<T>, Failure> {
-    if text.is_empty() {
-        return Ok(None);
+impl Fields for &[&str] {
+    fn text(&self, at: usize) -> Result<&str, Failure> {
+        Ok(self[at])
     }
-    int(column, text).map(Some)
-}
 
-/// 0 or 1.
-pub(super) fn flag(column: &str, text: &str) -> Result<bool, Failure> {
-    match text {
-        "0" => Ok(false),
-        "1" => Ok(true),
-        _ => Err(unreadable(column, text)),
+    fn int(&self, at: usize) -> Result<i64, Failure> {
+        int("number", self[at])
     }
-}
 
-/// A word of the contract.
-pub(super) fn word<T>(
-    column: &str,
-    text: &str,
-    from_word: impl Fn(&str) -> Option<T>,
-) -> Result<T, Failure> {
-    from_word(text).ok_or_else(|| unreadable(column, text))
+    fn maybe(&self, at: usize) -> Result<Option<i64>, Failure> {
+        match self[at] {
+            "" => Ok(None),
+            text => int("number", text).map(Some),
+        }
+    }
 }
 
 #[cfg(test)]

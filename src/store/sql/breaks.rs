@@ -3,21 +3,25 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sqlx::SqliteConnection;
-
-use super::bulk::{Bulk, KEYS_MAX, list};
-use super::failure::Doing;
+use super::dialect::{Bulk, Sql, sql};
+use super::engine::{Columns, Engine, KEYS_MAX, Values, keys};
 use crate::exit::Failure;
 use crate::model::breaks::{Break, BreakDisposition};
 use crate::time::Instant;
 
-const WHAT_IS_KNOWN: &str = "\
-    select b.break_id, b.evidence, b.resolved_run, b.first_seen_run, b.first_seen_at, \
+/// Held, so that nobody appends an event of the same number.
+pub(super) const HOLD_BREAKS: Sql = sql!(
+    "select break_id from breaks where break_id " [in 1] " order by break_id" for_update
+);
+
+const WHAT_IS_KNOWN: Sql = sql!(
+    "select b.break_id, b.evidence, b.resolved_run, b.first_seen_run, b.first_seen_at, \
     (select coalesce(max(e.event_no), 0) from break_events as e where e.break_id = b.break_id) \
-    from breaks as b where b.break_id in (select value from json_each(?1))";
+    as event_no from breaks as b where b.break_id " [in 1]
+);
 
 const PUT_BREAKS: Bulk = Bulk {
-    head: "insert into breaks (break_id, class, source, account, operation_id, intent_id, \
+    into: "breaks (break_id, class, source, account, operation_id, intent_id, \
            money_minor, money_currency, delta_minor, delta_currency, why, evidence, disposition, \
            is_sticky, first_seen_run, first_seen_at, last_seen_run, last_seen_at, resolved_run)",
     columns: 19,
@@ -34,23 +38,25 @@ const PUT_BREAKS: Bulk = Bulk {
 
 /// Appends events; their numbers are the caller's.
 pub(super) const ADD_EVENTS: Bulk = Bulk {
-    head: "insert into break_events (break_id, event_no, what, done_at, done_by, run_id, note, \
+    into: "break_events (break_id, event_no, what, done_at, done_by, run_id, note, \
            closed_as, until, evidence)",
     columns: 10,
     // Two breaks of one id in one commit tell the same.
     tail: "on conflict do nothing",
 };
 
-const NOTE_RESOLVED: &str = "\
-    insert into break_events (break_id, event_no, what, done_at, done_by, run_id, note, closed_as, \
+const NOTE_RESOLVED: Sql = sql!(
+    "insert into break_events (break_id, event_no, what, done_at, done_by, run_id, note, closed_as, \
     until, evidence) \
     select b.break_id, 1 + (select coalesce(max(e.event_no), 0) from break_events as e \
-    where e.break_id = b.break_id), 'resolved', ?3, '', ?2, 'seen in order', '', null, b.evidence \
-    from breaks as b where b.resolved_run = '' and b.break_id in (select value from json_each(?1))";
+    where e.break_id = b.break_id), 'resolved', $3, '', $2, 'seen in order', '', cast(null as bigint), b.evidence \
+    from breaks as b where b.resolved_run = '' and b.break_id " [in 1]
+);
 
-const RESOLVE: &str = "\
-    update breaks set resolved_run = ?2, disposition = 'review' where resolved_run = '' \
-    and break_id in (select value from json_each(?1))";
+const RESOLVE: Sql = sql!(
+    "update breaks set resolved_run = $2, disposition = 'review' where resolved_run = '' \
+    and break_id " [in 1]
+);
 
 /// What the store knows of a break before it is put.
 struct Known {
@@ -63,14 +69,14 @@ struct Known {
 
 /// Puts the breaks of a run. `repaired` are the ids of those of which every repair was applied.
 pub(super) async fn put(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     run_id: &str,
     as_of: Instant,
     breaks: &[Break],
     repaired: &HashSet<&str>,
 ) -> Result<(), Failure> {
     for chunk in breaks.chunks(KEYS_MAX) {
-        let known = known(connection, chunk).await?;
+        let known = known(session, chunk).await?;
         let events: Vec<NewEvent<'_>> = chunk
             .iter()
             .flat_map(|item| {
@@ -78,9 +84,9 @@ pub(super) async fn put(
                 events_of(item, known, is_closed(item, repaired))
             })
             .collect();
-        write(connection, run_id, as_of, chunk, &known, repaired).await?;
-        ADD_EVENTS
-            .write(connection, "writing breaks", events.len(), |at, values| {
+        write(session, run_id, as_of, chunk, &known, repaired).await?;
+        session
+            .write_many("writing breaks", &ADD_EVENTS, events.len(), |at, values| {
                 let event = &events[at];
                 values
                     .text(event.break_id)
@@ -107,30 +113,25 @@ fn is_closed(item: &Break, repaired: &HashSet<&str>) -> bool {
 }
 
 async fn known(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     breaks: &[Break],
 ) -> Result<HashMap<String, Known>, Failure> {
     let ids: Vec<&str> = breaks.iter().map(|item| item.id.as_str()).collect();
-    let rows: Vec<(String, String, String, String, i64, i64)> = sqlx::query_as(WHAT_IS_KNOWN)
-        .bind(list(&ids))
-        .fetch_all(connection)
-        .await
-        .doing("reading breaks")?;
-    Ok(rows
-        .into_iter()
-        .map(
-            |(id, evidence, resolved_run, first_seen_run, first_seen_at, event_no)| {
-                let known = Known {
-                    evidence,
-                    is_resolved: !resolved_run.is_empty(),
-                    first_seen_run,
-                    first_seen_at: Instant(first_seen_at),
-                    event_no,
-                };
-                (id, known)
-            },
-        )
-        .collect())
+    let doing = "reading breaks";
+    session.hold(doing, HOLD_BREAKS, &[keys(&ids)]).await?;
+    let rows = session.rows(doing, WHAT_IS_KNOWN, &[keys(&ids)]).await?;
+    rows.iter()
+        .map(|row| {
+            let known = Known {
+                evidence: row.text("evidence")?,
+                is_resolved: !row.text("resolved_run")?.is_empty(),
+                first_seen_run: row.text("first_seen_run")?,
+                first_seen_at: Instant(row.int("first_seen_at")?),
+                event_no: row.int("event_no")?,
+            };
+            Ok((row.text("break_id")?, known))
+        })
+        .collect()
 }
 
 struct NewEvent<'a> {
@@ -174,7 +175,7 @@ fn events_of<'a>(item: &'a Break, known: Option<&Known>, is_closed: bool) -> Vec
 }
 
 async fn write(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     run_id: &str,
     as_of: Instant,
     breaks: &[Break],
@@ -182,9 +183,18 @@ async fn write(
     repaired: &HashSet<&str>,
 ) -> Result<(), Failure> {
     let run: Arc<str> = run_id.into();
-    PUT_BREAKS
-        .write(connection, "writing breaks", breaks.len(), |at, values| {
-            let item = &breaks[at];
+    // One statement puts a row once: of two breaks of one id, the last.
+    let mut last: HashMap<&str, &Break> = HashMap::with_capacity(breaks.len());
+    for item in breaks {
+        last.insert(&item.id, item);
+    }
+    let breaks: Vec<&Break> = breaks
+        .iter()
+        .filter(|item| std::ptr::eq(last[item.id.as_str()], *item))
+        .collect();
+    session
+        .write_many("writing breaks", &PUT_BREAKS, breaks.len(), |at, values| {
+            let item = breaks[at];
             let (first_run, first_at) = match known.get(item.id.as_str()) {
                 Some(known) if !known.is_resolved => {
                     (known.first_seen_run.as_str(), known.first_seen_at)
@@ -236,27 +246,24 @@ async fn write(
 
 /// Resolves breaks whose subject was seen in order.
 pub(super) async fn resolve(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     run_id: &str,
     as_of: Instant,
     ids: &[String],
 ) -> Result<(), Failure> {
     let doing = "resolving breaks";
     for chunk in ids.chunks(KEYS_MAX) {
-        let ids = list(chunk);
-        sqlx::query(NOTE_RESOLVED)
-            .bind(&ids)
-            .bind(run_id)
-            .bind(as_of.0)
-            .execute(&mut *connection)
-            .await
-            .doing(doing)?;
-        sqlx::query(RESOLVE)
-            .bind(&ids)
-            .bind(run_id)
-            .execute(&mut *connection)
-            .await
-            .doing(doing)?;
+        let ids = keys(chunk);
+        session
+            .write(
+                doing,
+                NOTE_RESOLVED,
+                &[ids.clone(), run_id.into(), as_of.0.into()],
+            )
+            .await?;
+        session
+            .write(doing, RESOLVE, &[ids.clone(), run_id.into()])
+            .await?;
     }
     Ok(())
 }

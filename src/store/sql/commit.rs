@@ -2,57 +2,54 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::{Connection, SqliteConnection};
-
-use super::failure::Doing;
+use super::dialect::{Sql, sql};
+use super::engine::Engine;
 use super::intents::Writing;
 use super::repairs::Written;
-use super::{breaks, intents, lease, ledger, open, open_items, operations, repairs, runs};
+use super::{breaks, intents, lease, ledger, open_items, operations, repairs, runs};
 use crate::exit::{Exit, Failure};
 use crate::model::repair::RepairState;
 use crate::store::contract::{Claim, Commit, IntentChanges, Outcome, Receipt, RepairFilter};
 use crate::time::Instant;
 
-const MARK_COMMITTED: &str = "\
-    insert into run_commits (source, run_id, as_of, totals_json) values (?1, ?2, ?3, ?4) \
-    on conflict do nothing";
+const MARK_COMMITTED: Sql = sql!(
+    "insert into run_commits (source, run_id, as_of, totals_json) values ($1, $2, $3, $4) \
+    on conflict do nothing"
+);
 
 /// Writes one slice, or nothing.
 pub(super) async fn commit(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     claim: &Claim,
     commit: &Commit<'_>,
 ) -> Result<Receipt, Failure> {
     let doing = "committing";
-    let mut transaction = connection
-        .begin_with("begin immediate")
-        .await
-        .doing(doing)?;
-    open::assert_version(&mut transaction).await?;
-    let marked = sqlx::query(MARK_COMMITTED)
-        .bind(&claim.source)
-        .bind(commit.run_id)
-        .bind(commit.as_of.0)
-        .bind(commit.totals_json)
-        .execute(&mut *transaction)
-        .await
-        .doing(doing)?;
-    if marked.rows_affected() == 0 {
-        return already_committed(&mut transaction, claim, commit).await;
+    let marked = session
+        .write(
+            doing,
+            MARK_COMMITTED,
+            &[
+                (&claim.source).into(),
+                commit.run_id.into(),
+                commit.as_of.0.into(),
+                commit.totals_json.into(),
+            ],
+        )
+        .await?;
+    if marked == 0 {
+        return already_committed(session, claim, commit).await;
     }
-    lease::assert_ours(&mut transaction, claim).await?;
-    assert_watermark(&mut transaction, claim, commit.expected_watermark).await?;
-    let receipt = write(&mut transaction, claim, commit).await?;
-    transaction.commit().await.doing(doing)?;
-    Ok(receipt)
+    lease::assert_ours(session, claim).await?;
+    assert_watermark(session, claim, commit.expected_watermark).await?;
+    write(session, claim, commit).await
 }
 
 async fn assert_watermark(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     claim: &Claim,
     expected: Option<Instant>,
 ) -> Result<(), Failure> {
-    let found = runs::watermark(connection, &claim.source).await?;
+    let found = runs::watermark(session, &claim.source).await?;
     let found = found.map(|watermark| watermark.hi);
     if found == expected {
         return Ok(());
@@ -71,7 +68,7 @@ async fn assert_watermark(
 }
 
 async fn write(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     claim: &Claim,
     commit: &Commit<'_>,
 ) -> Result<Receipt, Failure> {
@@ -81,15 +78,15 @@ async fn write(
         run_id: commit.run_id,
         at: commit.as_of,
     };
-    operations::write(connection, source, commit).await?;
+    operations::write(session, source, commit).await?;
     if let Some(changes) = &commit.intents {
-        import(connection, writing, changes).await?;
+        import(session, writing, changes).await?;
     }
-    operations::link(connection, source, commit).await?;
-    let receipt = write_repairs(connection, writing, commit).await?;
+    operations::link(session, source, commit).await?;
+    let receipt = write_repairs(session, writing, commit).await?;
     let repaired = repaired_breaks(commit, &receipt);
     breaks::put(
-        connection,
+        session,
         commit.run_id,
         commit.as_of,
         commit.breaks,
@@ -97,40 +94,40 @@ async fn write(
     )
     .await?;
     breaks::put(
-        connection,
+        session,
         commit.run_id,
         commit.as_of,
         &receipt.conflict_breaks,
         &HashSet::new(),
     )
     .await?;
-    breaks::resolve(connection, commit.run_id, commit.as_of, commit.resolved).await?;
-    repairs::void(connection, commit.run_id, commit.as_of, commit.resolved).await?;
+    breaks::resolve(session, commit.run_id, commit.as_of, commit.resolved).await?;
+    repairs::void(session, commit.run_id, commit.as_of, commit.resolved).await?;
     if let Some(to) = commit.advance_to {
-        runs::advance(connection, claim, to).await?;
+        runs::advance(session, claim, to).await?;
     }
     Ok(receipt)
 }
 
 /// Writes an import and confirms the repairs that it shows.
 async fn import(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
     changes: &IntentChanges<'_>,
 ) -> Result<u64, Failure> {
-    let written = intents::import(connection, writing, changes).await?;
-    repairs::confirm(connection, writing, changes.confirmed).await?;
+    let written = intents::import(session, writing, changes).await?;
+    repairs::confirm(session, writing, changes.confirmed).await?;
     let recorded: Vec<&str> = changes
         .superseded
         .iter()
         .map(|(recorded, _)| recorded.as_str())
         .collect();
-    repairs::confirm(connection, writing, &recorded).await?;
+    repairs::confirm(session, writing, &recorded).await?;
     Ok(written)
 }
 
 async fn write_repairs(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
     commit: &Commit<'_>,
 ) -> Result<Receipt, Failure> {
@@ -140,7 +137,7 @@ async fn write_repairs(
         .map(|item| (item.id.as_str(), item.evidence.as_str()))
         .collect();
     let mut receipt = Receipt::nothing_written();
-    let written = repairs::write(connection, writing, commit.repairs, &evidence).await?;
+    let written = repairs::write(session, writing, commit.repairs, &evidence).await?;
     for (repair, written) in commit.repairs.iter().zip(written) {
         let id = repair.id.clone();
         match written {
@@ -178,7 +175,7 @@ fn repaired_breaks<'a>(commit: &Commit<'a>, receipt: &Receipt) -> HashSet<&'a st
 }
 
 async fn already_committed(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     claim: &Claim,
     commit: &Commit<'_>,
 ) -> Result<Receipt, Failure> {
@@ -187,7 +184,7 @@ async fn already_committed(
         run_id: commit.run_id,
         ..RepairFilter::default()
     };
-    let written = ledger::filtered(connection, &filter).await?;
+    let written = ledger::filtered(session, &filter).await?;
     let conflicts = written
         .iter()
         .filter(|detail| detail.item.state == RepairState::Failed)
@@ -199,7 +196,7 @@ async fn already_committed(
         conflicts,
         held: Vec::new(),
         conflict_breaks: open_items::conflicts_of(
-            connection,
+            session,
             commit.run_id,
             &claim.source,
             commit.as_of,
@@ -210,20 +207,11 @@ async fn already_committed(
 
 /// Imports intents outside of a run.
 pub(super) async fn import_intents(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     scope: &str,
     run_id: &str,
     at: Instant,
     changes: &IntentChanges<'_>,
 ) -> Result<u64, Failure> {
-    let doing = "importing intents";
-    let mut transaction = connection
-        .begin_with("begin immediate")
-        .await
-        .doing(doing)?;
-    open::assert_version(&mut transaction).await?;
-    let writing = Writing { scope, run_id, at };
-    let written = import(&mut transaction, writing, changes).await?;
-    transaction.commit().await.doing(doing)?;
-    Ok(written)
+    import(session, Writing { scope, run_id, at }, changes).await
 }

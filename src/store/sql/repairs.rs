@@ -3,26 +3,24 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::SqliteConnection;
-
-use super::bulk::{Bulk, KEYS_MAX, list};
-use super::failure::Doing;
+use super::dialect::{Bulk, Sql, sql};
+use super::engine::{Columns, Engine, KEYS_MAX, Values, keys};
 use super::intents::{KEEP_PLANNED_VERSIONS, Writing};
-use super::packed::word;
 use crate::exit::{Exit, Failure};
 use crate::model::intent::IntentKind;
 use crate::model::repair::{Repair, RepairAction, RepairState};
 use crate::model::verdict::Rule;
-use crate::store::contract::Note;
+use crate::store::contract::{Note, RepairDetail};
+use crate::store::rows::word;
 use crate::time::Instant;
 
-const PRESENT_STATES: &str = "\
-    select e.repair_id, e.state, e.event_no from json_each(?1) as listed \
-    join repair_events as e on e.repair_id = listed.value \
-    and e.event_no = (select max(event_no) from repair_events where repair_id = e.repair_id)";
+const PRESENT_STATES: Sql = sql!(
+    "select e.repair_id, e.state, e.event_no from repair_events as e where e.repair_id " [in 1] " \
+    and e.event_no = (select max(event_no) from repair_events where repair_id = e.repair_id)"
+);
 
 const ADD_REPAIRS: Bulk = Bulk {
-    head: "insert into repairs (repair_id, break_id, source, account, class, action, scope, \
+    into: "repairs (repair_id, break_id, source, account, class, action, scope, \
            intent_id, operation_id, from_status, from_processor_ref, to_kind, to_status, \
            to_processor_ref, to_parent_intent_id, to_amount_minor, to_currency, planned_version, \
            occurred_at, evidence, run_id, written_at)",
@@ -31,60 +29,58 @@ const ADD_REPAIRS: Bulk = Bulk {
 };
 
 const ADD_EVENTS: Bulk = Bulk {
-    head: "insert into repair_events (repair_id, event_no, state, done_at, done_by, run_id, note)",
+    into: "repair_events (repair_id, event_no, state, done_at, done_by, run_id, note)",
     columns: 7,
     tail: "",
 };
 
-const ADD_EVENT: &str = "\
-    insert into repair_events (repair_id, event_no, state, done_at, done_by, run_id, note) \
-    select ?1, 1 + (select coalesce(max(event_no), 0) from repair_events where repair_id = ?1), \
-    ?2, ?3, ?4, '', ?5";
+const SET_STATUS_AND_REF: Sql = sql!(
+    "update intents set status = planned.value ->> 'status', \
+    processor_ref = planned.value ->> 'processor_ref', version = version + 1, run_id = $3 \
+    from " [planned 2] " where intents.intent_id = planned.value ->> 'intent_id' \
+    and intents.scope = $1 and intents.version = cast(planned.value ->> 'version' as bigint) \
+    and intents.superseded_by = '' returning intents.intent_id as intent_id"
+);
 
-const SET_STATUS_AND_REF: &str = "\
-    update intents set status = planned.value ->> 'status', \
-    processor_ref = planned.value ->> 'processor_ref', version = version + 1, run_id = ?3 \
-    from json_each(?2) as planned where intents.intent_id = planned.value ->> 'intent_id' \
-    and intents.scope = ?1 and intents.version = planned.value ->> 'version' \
-    and intents.superseded_by = '' returning intent_id";
-
-const RECORD_INTENT: &str = "\
-    insert into intents (scope, intent_id, idempotency_key, kind, amount_minor, currency, status, \
+const RECORD_INTENT: Sql = sql!(
+    "insert into intents (scope, intent_id, idempotency_key, kind, amount_minor, currency, status, \
     created_at, processor_ref, attempt, parent_intent_id, reference, source, first_attempt_at, \
     written_amount, invalid, is_recorded, version, imported_status, imported_processor_ref, \
     superseded_by, run_id) \
-    values (?1, ?2, '', ?3, ?4, ?5, ?6, ?7, ?8, null, ?9, '', ?10, null, '', '', 1, 1, '', '', '', \
-    ?11) on conflict do nothing";
+    values ($1, $2, '', $3, $4, $5, $6, $7, $8, null, $9, '', $10, null, '', '', 1, 1, '', '', '', \
+    $11) on conflict do nothing"
+);
 
-const LINK_RECORDED: &str = "\
-    insert into matches (source, operation_id, account, scope, intent_id, rule, is_principal, run_id) \
-    values (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7) on conflict do nothing";
+const LINK_RECORDED: Sql = sql!(
+    "insert into matches (source, operation_id, account, scope, intent_id, rule, is_principal, run_id) \
+    values ($1, $2, $3, $4, $5, $6, 1, $7) on conflict do nothing"
+);
 
 /// Moves every repair whose present state is among the listed ones on to another state.
 macro_rules! move_on_where {
-    ($condition:literal) => {
-        concat!(
-            "insert into repair_events (repair_id, event_no, state, done_at, done_by, run_id, note) ",
-            "select r.repair_id, e.event_no + 1, ?2, ?3, '', ?4, ?5 from repairs as r ",
-            "join repair_events as e on e.repair_id = r.repair_id ",
-            "and e.event_no = (select max(event_no) from repair_events ",
-            "where repair_id = r.repair_id) where ",
-            $condition
+    ($($condition:tt)+) => {
+        sql!(
+            "insert into repair_events (repair_id, event_no, state, done_at, done_by, run_id, note) \
+             select r.repair_id, e.event_no + 1, $2, $3, '', $4, $5 from repairs as r \
+             join repair_events as e on e.repair_id = r.repair_id \
+             and e.event_no = (select max(event_no) from repair_events \
+             where repair_id = r.repair_id) where "
+            $($condition)+
         )
     };
 }
 
-const CONFIRM: &str = move_on_where!(
-    "r.scope = ?6 and r.intent_id in (select value from json_each(?1)) and e.state = 'applied'"
+const CONFIRM: Sql = move_on_where!(
+    "r.scope = $6 and r.intent_id " [in 1] " and e.state = 'applied'"
 );
 
-const VOID_PROPOSALS_OF_BREAKS: &str = move_on_where!(
-    "r.break_id in (select value from json_each(?1)) and e.state in ('proposed', 'approved')"
+const VOID_PROPOSALS_OF_BREAKS: Sql = move_on_where!(
+    "r.break_id " [in 1] " and e.state in ('proposed', 'approved')"
 );
 
-const VOID_OLDER_PROPOSALS: &str = move_on_where!(
-    "r.break_id in (select value from json_each(?1)) \
-     and r.repair_id not in (select value from json_each(?6)) \
+const VOID_OLDER_PROPOSALS: Sql = move_on_where!(
+    "r.break_id " [in 1] " \
+     and r.repair_id " [not_in 6] " \
      and e.state in ('proposed', 'approved')"
 );
 
@@ -104,48 +100,48 @@ const ROW_HAD_CHANGED: &str = "the row had changed since it was read; nothing wa
 
 /// Writes repairs and, where they are brought as applied, what they do. One answer for each.
 pub(super) async fn write(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
     repairs: &[Repair],
     evidence: &HashMap<&str, &str>,
 ) -> Result<Vec<Written>, Failure> {
     let mut written = Vec::with_capacity(repairs.len());
     for chunk in repairs.chunks(KEYS_MAX) {
-        written.extend(write_chunk(connection, writing, chunk, evidence).await?);
+        written.extend(write_chunk(session, writing, chunk, evidence).await?);
     }
     Ok(written)
 }
 
 async fn write_chunk(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
     repairs: &[Repair],
     evidence: &HashMap<&str, &str>,
 ) -> Result<Vec<Written>, Failure> {
-    let mut known = present_states(connection, repairs).await?;
+    let known = present_states(session, repairs).await?;
+    let mut moved: HashSet<&str> = HashSet::new();
     let mut written = vec![Written::Held; repairs.len()];
     let (mut new, mut moving) = (Vec::new(), Vec::new());
     for (index, repair) in repairs.iter().enumerate() {
         let present = known.get(repair.id.as_str()).map(|(state, _)| *state);
-        if !moves(present, repair)? {
+        // Were it brought twice, the second would be held.
+        if !moves(present, repair)? || !moved.insert(repair.id.as_str()) {
             continue;
         }
         if present.is_none() {
             new.push(repair);
-            // Were it brought twice, the second would be held.
-            known.insert(repair.id.clone(), (repair.state, 0));
         }
         moving.push(index);
     }
-    add(connection, writing, &new, evidence).await?;
+    add(session, writing, &new, evidence).await?;
     let planned: Vec<&Repair> = moving.iter().map(|index| &repairs[*index]).collect();
-    void_older(connection, writing, &planned).await?;
+    void_older(session, writing, &planned).await?;
     let to_apply: Vec<&Repair> = planned
         .iter()
         .copied()
         .filter(|repair| repair.state == RepairState::Applied)
         .collect();
-    let failed = carry_out(connection, writing, &to_apply).await?;
+    let failed = carry_out(session, writing, &to_apply).await?;
     for index in &moving {
         written[*index] = if failed.contains(repairs[*index].id.as_str()) {
             Written::Conflict
@@ -153,23 +149,28 @@ async fn write_chunk(
             Written::AsPlanned
         };
     }
-    ADD_EVENTS
-        .write(connection, "writing repairs", moving.len(), |at, values| {
-            let repair = &repairs[moving[at]];
-            let last = known.get(repair.id.as_str()).map_or(0, |(_, last)| *last);
-            let (state, note) = match written[moving[at]] {
-                Written::Conflict => (RepairState::Failed, ROW_HAD_CHANGED),
-                Written::AsPlanned | Written::Held => (repair.state, ""),
-            };
-            values
-                .text(&repair.id)
-                .int(last + 1)
-                .text(state.as_str())
-                .int(writing.at.0)
-                .text("")
-                .text(writing.run_id)
-                .text(note);
-        })
+    session
+        .write_many(
+            "writing repairs",
+            &ADD_EVENTS,
+            moving.len(),
+            |at, values| {
+                let repair = &repairs[moving[at]];
+                let last = known.get(repair.id.as_str()).map_or(0, |(_, last)| *last);
+                let (state, note) = match written[moving[at]] {
+                    Written::Conflict => (RepairState::Failed, ROW_HAD_CHANGED),
+                    Written::AsPlanned | Written::Held => (repair.state, ""),
+                };
+                values
+                    .text(&repair.id)
+                    .int(last + 1)
+                    .text(state.as_str())
+                    .int(writing.at.0)
+                    .text("")
+                    .text(writing.run_id)
+                    .text(note);
+            },
+        )
         .await?;
     Ok(written)
 }
@@ -188,7 +189,7 @@ fn moves(present: Option<RepairState>, repair: &Repair) -> Result<bool, Failure>
 }
 
 async fn void_older(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
     newer: &[&Repair],
 ) -> Result<(), Failure> {
@@ -197,40 +198,44 @@ async fn void_older(
         .map(|repair| repair.break_id.as_str())
         .collect();
     let repairs: Vec<&str> = newer.iter().map(|repair| repair.id.as_str()).collect();
-    sqlx::query(VOID_OLDER_PROPOSALS)
-        .bind(list(&breaks))
-        .bind(RepairState::Superseded.as_str())
-        .bind(writing.at.0)
-        .bind(writing.run_id)
-        .bind("a newer repair took its place")
-        .bind(list(&repairs))
-        .execute(connection)
-        .await
-        .doing("writing repairs")?;
+    session
+        .write(
+            "writing repairs",
+            VOID_OLDER_PROPOSALS,
+            &[
+                keys(&breaks),
+                RepairState::Superseded.as_str().into(),
+                writing.at.0.into(),
+                writing.run_id.into(),
+                "a newer repair took its place".into(),
+                keys(&repairs),
+            ],
+        )
+        .await?;
     Ok(())
 }
 
 /// Does what one repair says at a person's word, and records how it went.
 pub(super) async fn carry_out_one(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
-    repair: &Repair,
+    repair: &RepairDetail,
     note: &Note<'_>,
 ) -> Result<(), Failure> {
-    let failed = carry_out(connection, writing, &[repair]).await?;
+    let failed = carry_out(session, writing, &[&repair.item]).await?;
     if failed.is_empty() {
-        return event(connection, &repair.id, RepairState::Applied, note).await;
+        return event(session, repair, RepairState::Applied, note).await;
     }
     let failed = Note {
         reason: ROW_HAD_CHANGED,
         ..*note
     };
-    event(connection, &repair.id, RepairState::Failed, &failed).await
+    event(session, repair, RepairState::Failed, &failed).await
 }
 
 /// Does what repairs say. Returns the ids of those that found their row changed.
 async fn carry_out<'a>(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
     repairs: &[&'a Repair],
 ) -> Result<HashSet<&'a str>, Failure> {
@@ -248,14 +253,14 @@ async fn carry_out<'a>(
                 is_first
             }
             RepairAction::RecordRefund | RepairAction::RecordDispute => {
-                record(connection, writing, repair).await?
+                record(session, writing, repair).await?
             }
         };
         if !is_done {
             failed.insert(repair.id.as_str());
         }
     }
-    let done = set(connection, writing, &to_set).await?;
+    let done = set(session, writing, &to_set).await?;
     failed.extend(
         to_set
             .iter()
@@ -267,7 +272,7 @@ async fn carry_out<'a>(
 
 /// Sets status and reference of the planned versions. Returns the intents that were found in them.
 async fn set(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
     repairs: &[&Repair],
 ) -> Result<HashSet<String>, Failure> {
@@ -287,27 +292,35 @@ async fn set(
         })
         .collect();
     let planned = planned.to_string();
-    sqlx::query(KEEP_PLANNED_VERSIONS)
-        .bind(writing.scope)
-        .bind(&planned)
-        .bind(writing.run_id)
-        .bind(writing.at.0)
-        .bind("repair")
-        .execute(&mut *connection)
-        .await
-        .doing(doing)?;
-    let done: Vec<String> = sqlx::query_scalar(SET_STATUS_AND_REF)
-        .bind(writing.scope)
-        .bind(&planned)
-        .bind(writing.run_id)
-        .fetch_all(connection)
-        .await
-        .doing(doing)?;
-    Ok(done.into_iter().collect())
+    session
+        .write(
+            doing,
+            KEEP_PLANNED_VERSIONS,
+            &[
+                writing.scope.into(),
+                planned.as_str().into(),
+                writing.run_id.into(),
+                writing.at.0.into(),
+                "repair".into(),
+            ],
+        )
+        .await?;
+    let done = session
+        .rows(
+            doing,
+            SET_STATUS_AND_REF,
+            &[
+                writing.scope.into(),
+                planned.as_str().into(),
+                writing.run_id.into(),
+            ],
+        )
+        .await?;
+    done.iter().map(|row| row.text("intent_id")).collect()
 }
 
 async fn record(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
     repair: &Repair,
 ) -> Result<bool, Failure> {
@@ -318,22 +331,26 @@ async fn record(
             format!("repair {} records a row without kind or amount", repair.id),
         ));
     };
-    let added = sqlx::query(RECORD_INTENT)
-        .bind(writing.scope)
-        .bind(&repair.intent_id)
-        .bind(kind.as_str())
-        .bind(money.minor)
-        .bind(money.currency.as_str())
-        .bind(repair.to.status.as_str())
-        .bind(repair.occurred_at.0)
-        .bind(&repair.to.processor_ref)
-        .bind(&repair.to.parent_intent_id)
-        .bind(&repair.source)
-        .bind(writing.run_id)
-        .execute(&mut *connection)
-        .await
-        .doing(doing)?;
-    if added.rows_affected() == 0 {
+    let added = session
+        .write(
+            doing,
+            RECORD_INTENT,
+            &[
+                writing.scope.into(),
+                (&repair.intent_id).into(),
+                kind.as_str().into(),
+                money.minor.into(),
+                money.currency.as_str().into(),
+                repair.to.status.as_str().into(),
+                repair.occurred_at.0.into(),
+                (&repair.to.processor_ref).into(),
+                (&repair.to.parent_intent_id).into(),
+                (&repair.source).into(),
+                writing.run_id.into(),
+            ],
+        )
+        .await?;
+    if added == 0 {
         return Ok(false);
     }
     let rule = if repair.to.processor_ref.is_empty() {
@@ -341,30 +358,34 @@ async fn record(
     } else {
         Rule::ProcessorRef
     };
-    sqlx::query(LINK_RECORDED)
-        .bind(&repair.source)
-        .bind(&repair.operation_id)
-        .bind(&repair.account)
-        .bind(writing.scope)
-        .bind(&repair.intent_id)
-        .bind(rule.as_str())
-        .bind(writing.run_id)
-        .execute(connection)
-        .await
-        .doing(doing)?;
+    session
+        .write(
+            doing,
+            LINK_RECORDED,
+            &[
+                (&repair.source).into(),
+                (&repair.operation_id).into(),
+                (&repair.account).into(),
+                writing.scope.into(),
+                (&repair.intent_id).into(),
+                rule.as_str().into(),
+                writing.run_id.into(),
+            ],
+        )
+        .await?;
     Ok(true)
 }
 
 async fn add(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
     repairs: &[&Repair],
     evidence: &HashMap<&str, &str>,
 ) -> Result<(), Failure> {
-    ADD_REPAIRS
-        .write(
-            connection,
+    session
+        .write_many(
             "writing repairs",
+            &ADD_REPAIRS,
             repairs.len(),
             |at, values| {
                 let repair = repairs[at];
@@ -404,82 +425,93 @@ async fn add(
     Ok(())
 }
 
-/// Appends a step that a person took.
+/// Appends a step that a person took, as the one after those that were read. Where somebody else took a step meanwhile,
+/// the number is taken, and all of it is done again.
 pub(super) async fn event(
-    connection: &mut SqliteConnection,
-    repair_id: &str,
+    session: &mut impl Engine,
+    repair: &RepairDetail,
     state: RepairState,
     note: &Note<'_>,
 ) -> Result<(), Failure> {
-    sqlx::query(ADD_EVENT)
-        .bind(repair_id)
-        .bind(state.as_str())
-        .bind(note.at.0)
-        .bind(note.by)
-        .bind(note.reason)
-        .execute(connection)
-        .await
-        .doing("writing repairs")?;
+    let next = 1 + i64::try_from(repair.events.len()).expect("a repair takes a few steps");
+    session
+        .write_many("writing repairs", &ADD_EVENTS, 1, |_, values| {
+            values
+                .text(&repair.item.id)
+                .int(next)
+                .text(state.as_str())
+                .int(note.at.0)
+                .text(note.by)
+                .text("")
+                .text(note.reason);
+        })
+        .await?;
     Ok(())
 }
 
 /// State and number of the last event of those repairs that the ledger knows.
 async fn present_states(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     repairs: &[Repair],
 ) -> Result<HashMap<String, (RepairState, i64)>, Failure> {
     let ids: Vec<&str> = repairs.iter().map(|repair| repair.id.as_str()).collect();
-    let rows: Vec<(String, String, i64)> = sqlx::query_as(PRESENT_STATES)
-        .bind(list(&ids))
-        .fetch_all(connection)
-        .await
-        .doing("reading repairs")?;
-    rows.into_iter()
-        .map(|(id, state, event_no)| {
-            let state = word("state", &state, RepairState::from_word)?;
-            Ok((id, (state, event_no)))
+    let rows = session
+        .rows("reading repairs", PRESENT_STATES, &[keys(&ids)])
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let state = word("state", &row.text("state")?, RepairState::from_word)?;
+            Ok((row.text("repair_id")?, (state, row.int("event_no")?)))
         })
         .collect()
 }
 
 /// Marks applied repairs of these intents as confirmed.
 pub(super) async fn confirm<T: AsRef<str>>(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     writing: Writing<'_>,
     intent_ids: &[T],
 ) -> Result<(), Failure> {
     for chunk in intent_ids.chunks(KEYS_MAX) {
-        sqlx::query(CONFIRM)
-            .bind(list(chunk))
-            .bind(RepairState::Confirmed.as_str())
-            .bind(writing.at.0)
-            .bind(writing.run_id)
-            .bind("an import shows the same")
-            .bind(writing.scope)
-            .execute(&mut *connection)
-            .await
-            .doing("confirming repairs")?;
+        session
+            .write(
+                "confirming repairs",
+                CONFIRM,
+                &[
+                    keys(chunk),
+                    RepairState::Confirmed.as_str().into(),
+                    writing.at.0.into(),
+                    writing.run_id.into(),
+                    "an import shows the same".into(),
+                    writing.scope.into(),
+                ],
+            )
+            .await?;
     }
     Ok(())
 }
 
 /// Voids proposals whose break was resolved.
 pub(super) async fn void(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     run_id: &str,
     at: Instant,
     break_ids: &[String],
 ) -> Result<(), Failure> {
     for chunk in break_ids.chunks(KEYS_MAX) {
-        sqlx::query(VOID_PROPOSALS_OF_BREAKS)
-            .bind(list(chunk))
-            .bind(RepairState::Superseded.as_str())
-            .bind(at.0)
-            .bind(run_id)
-            .bind("its break was resolved")
-            .execute(&mut *connection)
-            .await
-            .doing("voiding proposals")?;
+        session
+            .write(
+                "voiding proposals",
+                VOID_PROPOSALS_OF_BREAKS,
+                &[
+                    keys(chunk),
+                    RepairState::Superseded.as_str().into(),
+                    at.0.into(),
+                    run_id.into(),
+                    "its break was resolved".into(),
+                ],
+            )
+            .await?;
     }
     Ok(())
 }

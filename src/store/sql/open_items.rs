@@ -1,79 +1,64 @@
 //! Breaks as they stand: their state, their history, and what a person says of them.
 
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection, Row, SqliteConnection};
-
-use super::breaks::ADD_EVENTS;
-use super::bulk::list;
-use super::failure::{Doing, unreadable};
-use super::packed::word;
+use super::breaks::{ADD_EVENTS, HOLD_BREAKS};
+use super::dialect::{Sql, sql};
+use super::engine::{Columns, Engine, Values, keys};
 use crate::exit::Failure;
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, CloseAs};
 use crate::money::{Currency, Money};
 use crate::store::contract::{BreakDetail, BreakFilter, Event, Note};
+use crate::store::rows::{maybe_word, word};
 use crate::time::Instant;
 
 /// Acknowledgements and closes count only where their evidence is the break's own.
 macro_rules! breaks_where {
-    ($condition:literal) => {
-        concat!(
-            "select b.break_id, b.class, b.source, b.account, b.operation_id, b.intent_id, ",
-            "b.money_minor, b.money_currency, b.delta_minor, b.delta_currency, b.why, b.evidence, ",
-            "b.disposition, b.is_sticky, b.first_seen_run, b.first_seen_at, b.last_seen_run, ",
-            "b.last_seen_at, b.resolved_run, ",
-            "(select e.closed_as from break_events as e where e.break_id = b.break_id ",
-            "and e.what = 'closed' and e.evidence = b.evidence ",
-            "order by e.event_no desc limit 1) as closed_as, ",
-            "(select e.until from break_events as e where e.break_id = b.break_id ",
-            "and e.what = 'acknowledged' and e.evidence = b.evidence ",
-            "order by e.event_no desc limit 1) as acknowledged_until ",
-            "from breaks as b where ",
-            $condition,
+    ($($condition:tt)+) => {
+        sql!(
+            "select b.break_id, b.class, b.source, b.account, b.operation_id, b.intent_id, \
+             b.money_minor, b.money_currency, b.delta_minor, b.delta_currency, b.why, b.evidence, \
+             b.disposition, b.is_sticky, b.first_seen_run, b.first_seen_at, b.last_seen_run, \
+             b.last_seen_at, b.resolved_run, \
+             (select e.closed_as from break_events as e where e.break_id = b.break_id \
+             and e.what = 'closed' and e.evidence = b.evidence \
+             order by e.event_no desc limit 1) as closed_as, \
+             (select e.until from break_events as e where e.break_id = b.break_id \
+             and e.what = 'acknowledged' and e.evidence = b.evidence \
+             order by e.event_no desc limit 1) as acknowledged_until \
+             from breaks as b where "
+            $($condition)+
             " order by b.break_id"
         )
     };
 }
 
-const UNRESOLVED_BREAKS: &str = breaks_where!(
-    "b.resolved_run = '' and (?1 = '[]' or b.source in (select value from json_each(?1)))"
+const UNRESOLVED_BREAKS: Sql = breaks_where!(
+    "b.resolved_run = '' and (" [is_empty 1] " or b.source " [in 1] ")"
 );
 
-const ALL_BREAKS: &str =
-    breaks_where!("(?1 = '[]' or b.source in (select value from json_each(?1)))");
+const ALL_BREAKS: Sql = breaks_where!("(" [is_empty 1] " or b.source " [in 1] ")");
 
-const BREAKS_BY_PREFIX: &str = breaks_where!("b.break_id >= ?1 and b.break_id < ?1 || '~'");
+const BREAKS_BY_PREFIX: Sql = breaks_where!("b.break_id >= $1 and b.break_id < $1 || '~'");
 
-const BREAKS_THAT_REPAIRS_CLOSED: &str = breaks_where!(
-    "b.resolved_run <> '' and b.resolved_run in (select value from json_each(?1)) \
-     and b.source in (select value from json_each(?2)) and b.disposition = 'repaired'"
+const BREAKS_THAT_REPAIRS_CLOSED: Sql = breaks_where!(
+    "b.resolved_run <> '' and b.resolved_run " [in 1] " \
+     and b.source " [in 2] " and b.disposition = 'repaired'"
 );
 
-const CONFLICTS_OF_A_RUN: &str = breaks_where!(
-    "b.resolved_run = '' and b.class = 'repair_conflict' and b.first_seen_run = ?1 \
-     and b.source = ?2"
+const CONFLICTS_OF_A_RUN: Sql = breaks_where!(
+    "b.resolved_run = '' and b.class = 'repair_conflict' and b.first_seen_run = $1 \
+     and b.source = $2"
 );
 
-const EVENTS_OF_A_BREAK: &str = "\
-    select what, done_at, done_by, run_id, note, closed_as, until, evidence from break_events \
-    where break_id = ?1 order by event_no";
-
-const NEXT_EVENT_NO: &str =
-    "select 1 + coalesce(max(event_no), 0) from break_events where break_id = ?1";
-
-const REPAIRS_OF_A_BREAK: &str =
-    "select repair_id from repairs where break_id = ?1 order by written_at, repair_id";
-
-/// One row of [`EVENTS_OF_A_BREAK`].
-type EventColumns = (
-    String,
-    i64,
-    String,
-    String,
-    String,
-    String,
-    Option<i64>,
-    String,
+const EVENTS_OF_A_BREAK: Sql = sql!(
+    "select what, done_at, done_by, run_id, note, closed_as, until, evidence from break_events \
+    where break_id = $1 order by event_no"
 );
+
+const NEXT_EVENT_NO: Sql =
+    sql!("select 1 + coalesce(max(event_no), 0) as event_no from break_events where break_id = $1");
+
+const REPAIRS_OF_A_BREAK: Sql =
+    sql!("select repair_id from repairs where break_id = $1 order by written_at, repair_id");
 
 /// One row of a question made by `breaks_where`.
 struct Stored {
@@ -83,15 +68,11 @@ struct Stored {
     closed_as: Option<CloseAs>,
 }
 
-fn read(row: &SqliteRow, as_of: Instant) -> Result<Stored, Failure> {
-    let text = |column: &str| row.try_get::<String, _>(column).doing("reading breaks");
-    let int = |column: &str| row.try_get::<i64, _>(column).doing("reading breaks");
-    let maybe = |column: &str| {
-        row.try_get::<Option<i64>, _>(column)
-            .doing("reading breaks")
-    };
+fn read(row: &impl Columns, as_of: Instant) -> Result<Stored, Failure> {
+    let text = |column: &str| row.text(column);
+    let int = |column: &str| row.int(column);
     let money = |minor: &str, currency: &str| -> Result<Option<Money>, Failure> {
-        let Some(minor) = maybe(minor)? else {
+        let Some(minor) = row.maybe(minor)? else {
             return Ok(None);
         };
         let currency = text(currency)?;
@@ -99,11 +80,11 @@ fn read(row: &SqliteRow, as_of: Instant) -> Result<Stored, Failure> {
         Ok(Some(Money::new(minor, currency)))
     };
     let closed_as = row
-        .try_get::<Option<String>, _>("closed_as")
-        .doing("reading breaks")?
+        .maybe_text("closed_as")?
         .map(|how| word("closed_as", &how, CloseAs::from_word))
         .transpose()?;
-    let acknowledged_until = maybe("acknowledged_until")?
+    let acknowledged_until = row
+        .maybe("acknowledged_until")?
         .map(Instant)
         .filter(|until| *until > as_of);
     let state = if !text("resolved_run")?.is_empty() {
@@ -145,15 +126,13 @@ fn read(row: &SqliteRow, as_of: Instant) -> Result<Stored, Failure> {
 }
 
 async fn unresolved(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     sources: &[&str],
     as_of: Instant,
 ) -> Result<Vec<Stored>, Failure> {
-    sqlx::query(UNRESOLVED_BREAKS)
-        .bind(list(sources))
-        .fetch_all(connection)
-        .await
-        .doing("reading breaks")?
+    session
+        .rows("reading breaks", UNRESOLVED_BREAKS, &[keys(sources)])
+        .await?
         .iter()
         .map(|row| read(row, as_of))
         .collect()
@@ -161,20 +140,20 @@ async fn unresolved(
 
 /// Every break that is not resolved.
 pub(super) async fn open(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     sources: &[&str],
     as_of: Instant,
 ) -> Result<Vec<Break>, Failure> {
-    let stored = unresolved(connection, sources, as_of).await?;
+    let stored = unresolved(session, sources, as_of).await?;
     Ok(stored.into_iter().map(|stored| stored.item).collect())
 }
 
 /// How persons closed breaks that are not resolved.
 pub(super) async fn closes(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     sources: &[&str],
 ) -> Result<Vec<(String, CloseAs)>, Failure> {
-    let stored = unresolved(connection, sources, Instant::MAX).await?;
+    let stored = unresolved(session, sources, Instant::MAX).await?;
     Ok(stored
         .into_iter()
         .filter_map(|stored| Some((stored.item.id, stored.closed_as?)))
@@ -183,7 +162,7 @@ pub(super) async fn closes(
 
 /// Breaks by filter.
 pub(super) async fn filtered(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     filter: &BreakFilter<'_>,
 ) -> Result<Vec<Break>, Failure> {
     let wants_resolved = filter.states.contains(&BreakState::Resolved);
@@ -192,11 +171,9 @@ pub(super) async fn filtered(
     } else {
         UNRESOLVED_BREAKS
     };
-    let rows = sqlx::query(question)
-        .bind(list(filter.sources))
-        .fetch_all(connection)
-        .await
-        .doing("reading breaks")?;
+    let rows = session
+        .rows("reading breaks", question, &[keys(filter.sources)])
+        .await?;
     let mut found = Vec::new();
     for row in &rows {
         let item = read(row, filter.as_of)?.item;
@@ -212,17 +189,18 @@ pub(super) async fn filtered(
 
 /// Breaks that repairs of these runs closed.
 pub(super) async fn closed_by_repairs(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     runs: &[String],
     sources: &[&str],
     as_of: Instant,
 ) -> Result<Vec<Break>, Failure> {
-    sqlx::query(BREAKS_THAT_REPAIRS_CLOSED)
-        .bind(list(runs))
-        .bind(list(sources))
-        .fetch_all(connection)
-        .await
-        .doing("reading breaks")?
+    session
+        .rows(
+            "reading breaks",
+            BREAKS_THAT_REPAIRS_CLOSED,
+            &[keys(runs), keys(sources)],
+        )
+        .await?
         .iter()
         .map(|row| Ok(read(row, as_of)?.item))
         .collect()
@@ -230,17 +208,18 @@ pub(super) async fn closed_by_repairs(
 
 /// Conflicts that a run opened.
 pub(super) async fn conflicts_of(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     run_id: &str,
     source: &str,
     as_of: Instant,
 ) -> Result<Vec<Break>, Failure> {
-    sqlx::query(CONFLICTS_OF_A_RUN)
-        .bind(run_id)
-        .bind(source)
-        .fetch_all(connection)
-        .await
-        .doing("reading breaks")?
+    session
+        .rows(
+            "reading breaks",
+            CONFLICTS_OF_A_RUN,
+            &[run_id.into(), source.into()],
+        )
+        .await?
         .iter()
         .map(|row| Ok(read(row, as_of)?.item))
         .collect()
@@ -248,57 +227,59 @@ pub(super) async fn conflicts_of(
 
 /// One break with its history.
 pub(super) async fn detail(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     id_prefix: &str,
     as_of: Instant,
 ) -> Result<BreakDetail, Failure> {
-    let stored = only(connection, id_prefix, as_of).await?;
-    let rows: Vec<EventColumns> = sqlx::query_as(EVENTS_OF_A_BREAK)
-        .bind(&stored.item.id)
-        .fetch_all(&mut *connection)
-        .await
-        .doing("reading breaks")?;
+    let stored = only(session, id_prefix, as_of).await?;
+    let rows = session
+        .rows(
+            "reading breaks",
+            EVENTS_OF_A_BREAK,
+            &[(&stored.item.id).into()],
+        )
+        .await?;
     let mut events = Vec::new();
-    for (what, at, by, run_id, note, closed_as, until, evidence) in rows {
+    for row in &rows {
         events.push(Event {
-            what,
-            at: Instant(at),
-            by,
-            run_id,
-            note,
-            closed_as: match closed_as.as_str() {
-                "" => None,
-                how => Some(CloseAs::from_word(how).ok_or_else(|| unreadable("closed_as", how))?),
-            },
-            until: until.map(Instant),
-            evidence,
+            what: row.text("what")?,
+            at: Instant(row.int("done_at")?),
+            by: row.text("done_by")?,
+            run_id: row.text("run_id")?,
+            note: row.text("note")?,
+            closed_as: maybe_word("closed_as", &row.text("closed_as")?, CloseAs::from_word)?,
+            until: row.maybe("until")?.map(Instant),
+            evidence: row.text("evidence")?,
         });
     }
-    let repairs = sqlx::query_scalar(REPAIRS_OF_A_BREAK)
-        .bind(&stored.item.id)
-        .fetch_all(connection)
-        .await
-        .doing("reading breaks")?;
+    let repairs = session
+        .rows(
+            "reading breaks",
+            REPAIRS_OF_A_BREAK,
+            &[(&stored.item.id).into()],
+        )
+        .await?;
     Ok(BreakDetail {
         item: stored.item,
         last_seen_run: stored.last_seen_run,
         last_seen_at: stored.last_seen_at,
         events,
-        repairs,
+        repairs: repairs
+            .iter()
+            .map(|row| row.text("repair_id"))
+            .collect::<Result<_, Failure>>()?,
     })
 }
 
 /// The one break whose id starts so.
 async fn only(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     id_prefix: &str,
     as_of: Instant,
 ) -> Result<Stored, Failure> {
-    let mut rows = sqlx::query(BREAKS_BY_PREFIX)
-        .bind(id_prefix)
-        .fetch_all(connection)
-        .await
-        .doing("reading breaks")?;
+    let mut rows = session
+        .rows("reading breaks", BREAKS_BY_PREFIX, &[id_prefix.into()])
+        .await?;
     super::only_one("break", id_prefix, &mut rows).and_then(|row| read(&row, as_of))
 }
 
@@ -313,18 +294,16 @@ pub(super) enum Word {
 
 /// Records a person's word, bound to the evidence as it stands.
 pub(super) async fn say(
-    connection: &mut SqliteConnection,
+    session: &mut impl Engine,
     id_prefix: &str,
     what: Word,
     note: &Note<'_>,
 ) -> Result<Break, Failure> {
     let doing = "recording a decision";
-    let mut transaction = connection
-        .begin_with("begin immediate")
-        .await
-        .doing(doing)?;
-    super::open::assert_version(&mut transaction).await?;
-    let stored = only(&mut transaction, id_prefix, note.at).await?;
+    let mut stored = only(session, id_prefix, note.at).await?;
+    let id = stored.item.id;
+    session.hold(doing, HOLD_BREAKS, &[keys(&[&id])]).await?;
+    stored = only(session, &id, note.at).await?;
     let item = &stored.item;
     match item.state {
         BreakState::Open | BreakState::Acknowledged => {}
@@ -344,13 +323,12 @@ pub(super) async fn say(
         Word::Acknowledge(until) => ("acknowledged", "", Some(until.0)),
         Word::Close(how) => ("closed", how.as_str(), None),
     };
-    let event_no: i64 = sqlx::query_scalar(NEXT_EVENT_NO)
-        .bind(&item.id)
-        .fetch_one(&mut *transaction)
-        .await
-        .doing(doing)?;
-    ADD_EVENTS
-        .write(&mut transaction, doing, 1, |_, values| {
+    let event_no = session
+        .one(doing, NEXT_EVENT_NO, &[(&item.id).into()])
+        .await?
+        .int("event_no")?;
+    session
+        .write_many(doing, &ADD_EVENTS, 1, |_, values| {
             values
                 .text(&item.id)
                 .int(event_no)
@@ -364,7 +342,6 @@ pub(super) async fn say(
                 .text(&item.evidence);
         })
         .await?;
-    let after = only(&mut transaction, &item.id, note.at).await?;
-    transaction.commit().await.doing(doing)?;
+    let after = only(session, &item.id, note.at).await?;
     Ok(after.item)
 }

@@ -1,0 +1,70 @@
+//! Whichever store the configuration names: commands work on this one and need not know which it is.
+
+use super::contract::{
+    Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Freshness,
+    IntentChanges, IntentSelection, Note, OperationSelection, Receipt, RepairDetail, RepairFilter,
+    RunEnd, RunRow, RunStart, Store, Unconfirmed,
+};
+use super::postgres::PostgresStore;
+use super::sqlite::SqliteStore;
+use crate::exit::Failure;
+use crate::model::breaks::{Break, CloseAs};
+use crate::model::run::Watermark;
+use crate::model::stored::{StoredIntents, StoredOperations};
+use crate::time::{Instant, Span};
+
+/// A store of either kind.
+#[derive(Debug)]
+pub enum AnyStore {
+    /// In one file.
+    Sqlite(SqliteStore),
+    /// In a `PostgreSQL` database.
+    Postgres(Box<PostgresStore>),
+}
+
+// Boxed, so that what a command keeps while it waits stays small.
+macro_rules! delegate {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+        impl Store for AnyStore {
+            $(async fn $name(&mut self, $($argument: $type),*) -> Result<$answer, Failure> {
+                match self {
+                    AnyStore::Sqlite(store) => Box::pin(store.$name($($argument),*)).await,
+                    AnyStore::Postgres(store) => Box::pin(store.$name($($argument),*)).await,
+                }
+            })*
+        }
+    };
+}
+
+delegate! {
+    fn begin(start: &RunStart<'_>) -> Begun;
+    fn claim(source: &str, run_id: &str, owner: &str, ttl: Span) -> Claim;
+    fn renew(claim: &Claim, ttl: Span) -> ();
+    fn release(claim: &Claim) -> ();
+    fn watermark(source: &str) -> Option<Watermark>;
+    fn set_watermark(claim: &Claim, to: &Watermark, note: &Note<'_>, gap: Option<&Break>) -> ();
+    fn counts(source: &str, scope: &str) -> Counts;
+    fn operations(source: &str, selection: OperationSelection<'_>) -> StoredOperations;
+    fn intents(scope: &str, selection: IntentSelection<'_>) -> StoredIntents;
+    fn open_breaks(sources: &[&str], as_of: Instant) -> Vec<Break>;
+    fn commit(claim: &Claim, commit: &Commit<'_>) -> Receipt;
+    fn is_committed(run_id: &str, source: &str) -> bool;
+    fn import_intents(scope: &str, run_id: &str, at: Instant, changes: &IntentChanges<'_>) -> u64;
+    fn carried(sources: &[&str], as_of: Instant) -> Carried;
+    fn mark_reported(run_ids: &[&str], sources: &[&str], by: &str) -> ();
+    fn finish_run(end: &RunEnd<'_>) -> ();
+    fn unconfirmed(scope: &str) -> Unconfirmed;
+    fn breaks(filter: &BreakFilter<'_>) -> Vec<Break>;
+    fn break_detail(id_prefix: &str, as_of: Instant) -> BreakDetail;
+    fn acknowledge(id_prefix: &str, until: Instant, note: &Note<'_>) -> Break;
+    fn close(id_prefix: &str, how: CloseAs, note: &Note<'_>) -> Break;
+    fn closes(sources: &[&str]) -> Vec<(String, CloseAs)>;
+    fn repairs(filter: &RepairFilter<'_>) -> Vec<RepairDetail>;
+    fn repair(id_prefix: &str) -> RepairDetail;
+    fn decide(id_prefix: &str, decision: Decision, note: &Note<'_>) -> RepairDetail;
+    fn apply(id_prefix: &str, note: &Note<'_>) -> RepairDetail;
+    fn runs(limit: u32) -> Vec<RunRow>;
+    fn run(id_prefix: &str) -> RunRow;
+    fn prune_runs(before: Instant) -> u64;
+    fn freshness(source: &str, as_of: Instant) -> Freshness;
+}

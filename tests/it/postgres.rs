@@ -1,0 +1,433 @@
+//! A `PostgreSQL` server for the tests: `DATABASE_URL` where it is set, else a private one in a temporary folder. Each test
+//! gets a database of its own. A machine without a server fails the tests, and is told what to install.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use paysweep::store::postgres::{Address, Mode, PostgresStore};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+/// Where databases of this process are made from.
+struct Server {
+    /// The URL up to the name of a database.
+    before: String,
+    /// What follows it: options of a connection.
+    after: String,
+    /// A database with an empty store, to copy; none on a server that is somebody else's, where it would stay behind.
+    template: Option<String>,
+}
+
+/// A database of one test; it is dropped with this.
+pub(crate) struct Database {
+    name: String,
+}
+
+impl Database {
+    /// A database with an empty store.
+    pub(crate) async fn migrated() -> Database {
+        if let Some(template) = &server().template {
+            return Database::made(&format!("template \"{template}\"")).await;
+        }
+        let database = Database::empty().await;
+        PostgresStore::migrate(&database.address())
+            .await
+            .expect("a migration");
+        database
+    }
+
+    /// An empty database.
+    pub(crate) async fn empty() -> Database {
+        Database::made("template template0").await
+    }
+
+    async fn made(from: &str) -> Database {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("paysweep_{}_{number}", std::process::id());
+        let create = format!("create database \"{name}\" {from}");
+        administer(create).await.expect("a database");
+        Database { name }
+    }
+
+    /// Its URL.
+    pub(crate) fn url(&self) -> String {
+        url_of(&self.name)
+    }
+
+    /// Its URL for another role, which needs no password.
+    pub(crate) fn url_as(&self, role: &str) -> String {
+        let url = self.url();
+        let (scheme, rest) = url.split_once("://").expect("a URL");
+        let (_, place) = rest.rsplit_once('@').expect("a URL with a user");
+        format!("{scheme}://{role}@{place}")
+    }
+
+    /// Its name, in quotes.
+    pub(crate) fn quoted(&self) -> String {
+        format!("\"{}\"", self.name)
+    }
+
+    /// Its address.
+    pub(crate) fn address(&self) -> Address {
+        Address::parse(&self.url()).expect("an address")
+    }
+
+    /// Its store.
+    pub(crate) async fn store(&self) -> PostgresStore {
+        PostgresStore::open(&self.address(), Mode::ReadWrite)
+            .await
+            .expect("a store")
+    }
+
+    /// A connection beside the store's.
+    pub(crate) async fn connection(&self) -> PgConnection {
+        PgConnection::connect(&self.url())
+            .await
+            .expect("a connection")
+    }
+
+    /// Runs statements beside the store.
+    pub(crate) async fn run(&self, statements: &str) {
+        sqlx::raw_sql(AssertSqlSafe(statements.to_owned()))
+            .execute(&mut self.connection().await)
+            .await
+            .expect(statements);
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let drop = format!("drop database if exists \"{}\" with (force)", self.name);
+        // What cannot be dropped goes with the server.
+        let _ = aside(move || async move { administer(drop).await });
+    }
+}
+
+fn url_of(database: &str) -> String {
+    let server = server();
+    format!("{}{database}{}", server.before, server.after)
+}
+
+/// Runs a future on a thread and a runtime of its own, from wherever.
+pub(crate) fn aside<T, F>(work: impl FnOnce() -> F + Send + 'static) -> T
+where
+    T: Send + 'static,
+    F: Future<Output = T>,
+{
+    std::thread::spawn(move || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime")
+            .block_on(work())
+    })
+    .join()
+    .expect("the work to end")
+}
+
+async fn administer(statement: String) -> Result<(), sqlx::Error> {
+    administer_at(&url_of("postgres"), statement).await
+}
+
+pub(crate) async fn administer_at(url: &str, statement: String) -> Result<(), sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await?;
+    sqlx::raw_sql(AssertSqlSafe(statement))
+        .execute(&mut connection)
+        .await?;
+    connection.close().await
+}
+
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
+    match SERVER.get_or_init(|| std::thread::spawn(start).join().expect("no panic")) {
+        Ok(server) => server,
+        Err(what) => panic!("{what}"),
+    }
+}
+
+fn start() -> Result<Server, String> {
+    let given = std::env::var("DATABASE_URL")
+        .ok()
+        .filter(|url| !url.is_empty());
+    let is_given = given.is_some();
+    let url = given.map_or_else(private_server, Ok)?;
+    let (place, options) = url.split_once('?').unwrap_or((&url, ""));
+    let (before, _) = place
+        .rsplit_once('/')
+        .filter(|(before, _)| before.contains("://"))
+        .ok_or("DATABASE_URL has to name a database: postgres://user@host/postgres")?;
+    let mut server = Server {
+        before: format!("{before}/"),
+        after: if options.is_empty() {
+            String::new()
+        } else {
+            format!("?{options}")
+        },
+        template: None,
+    };
+    if !is_given {
+        let template = "paysweep_template";
+        let address_of = |name: &str| format!("{}{name}{}", server.before, server.after);
+        make_template(address_of("postgres"), template, address_of(template))?;
+        server.template = Some(template.to_owned());
+    }
+    Ok(server)
+}
+
+fn make_template(admin: String, name: &str, url: String) -> Result<(), String> {
+    let create = format!("create database \"{name}\" template template0");
+    aside(move || async move {
+        administer_at(&admin, create)
+            .await
+            .map_err(|error| format!("the server of the tests: {error}"))?;
+        let address = Address::parse(&url).map_err(|failure| failure.to_string())?;
+        PostgresStore::migrate(&address)
+            .await
+            .map_err(|failure| failure.to_string())
+    })
+}
+
+/// Starts a server that ends with this process, and gives the URL of a database of it.
+fn private_server() -> Result<String, String> {
+    clean_up();
+    let programs = programs()?;
+    let folder = std::env::temp_dir().join(format!("paysweep-pg-{}", std::process::id()));
+    std::fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let user = unprivileged(&folder)?;
+    let data = folder.join("data");
+    let as_user = |program: &Path| {
+        let mut words = user.clone();
+        words.push(program.display().to_string());
+        words
+    };
+    let mut initdb = as_user(&programs.join("initdb"));
+    for word in [
+        "-D",
+        &data.display().to_string(),
+        "-U",
+        "paysweep",
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--locale=C",
+        "--no-sync",
+    ] {
+        initdb.push(word.to_owned());
+    }
+    let made = Command::new(&initdb[0])
+        .args(&initdb[1..])
+        .current_dir("/")
+        .output()
+        .map_err(|error| format!("{}: {error}", initdb.join(" ")))?;
+    if !made.status.success() {
+        return Err(format!(
+            "{}: {}",
+            initdb.join(" "),
+            String::from_utf8_lossy(&made.stderr)
+        ));
+    }
+    // Somebody may take the port in between; then another is tried.
+    for _ in 0..3 {
+        let port = free_port();
+        let mut server = as_user(&programs.join("postgres"));
+        for word in [
+            "-D",
+            &data.display().to_string(),
+            "-k",
+            &folder.display().to_string(),
+            "-h",
+            &Ipv4Addr::LOCALHOST.to_string(),
+            "-p",
+            &port.to_string(),
+        ] {
+            server.push(word.to_owned());
+        }
+        for setting in [
+            "fsync=off",
+            "full_page_writes=off",
+            "synchronous_commit=off",
+            "autovacuum=off",
+            "max_connections=200",
+            "shared_buffers=64MB",
+        ] {
+            server.extend(["-c".to_owned(), setting.to_owned()]);
+        }
+        if supervise(&server, &folder) && answers(port, &folder) {
+            return Ok(url_at(port));
+        }
+    }
+    let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+    Err(format!("the server of the tests did not start:\n{log}"))
+}
+
+/// Runs the server under a shell that waits for the end of its input. The input ends when this process does, however it
+/// does; then the shell stops the server and removes the folder.
+fn supervise(server: &[String], folder: &Path) -> bool {
+    const SCRIPT: &str = "\
+        folder=$1; shift; \
+        \"$@\" >>\"$folder/log\" 2>&1 & \
+        server=$!; \
+        while read -r line; do :; done; \
+        kill -INT $server 2>/dev/null; \
+        wait $server; \
+        rm -rf \"$folder\"";
+    let shell = Command::new("sh")
+        .args(["-c", SCRIPT, "sh"])
+        .arg(folder)
+        .args(server)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match shell {
+        // The input stays open until this process is gone.
+        Ok(shell) => {
+            std::mem::forget(shell.stdin);
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+fn answers(port: u16, folder: &Path) -> bool {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(30) {
+        let url = url_at(port);
+        if aside(move || async move { administer_at(&url, "select 1".to_owned()).await }).is_ok() {
+            return true;
+        }
+        let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+        if log.contains("FATAL:  could not create any TCP/IP sockets") {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    false
+}
+
+fn url_at(port: u16) -> String {
+    format!(
+        "postgres://paysweep@{}:{port}/postgres",
+        Ipv4Addr::LOCALHOST
+    )
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// The folder that holds `initdb` and `postgres`: the newest of the usual places.
+fn programs() -> Result<PathBuf, String> {
+    let mut places: Vec<PathBuf> = Vec::new();
+    for (folder, inside) in [
+        ("/usr/lib/postgresql", "bin"),
+        ("/opt/homebrew/opt", "bin"),
+        ("/usr/local/opt", "bin"),
+    ] {
+        let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path().join(inside))
+            .filter(|path| {
+                folder.contains("postgresql") || path.to_string_lossy().contains("postgresql")
+            })
+            .collect();
+        found.sort();
+        found.reverse();
+        places.extend(found);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    places.extend(std::env::split_paths(&path));
+    places
+        .into_iter()
+        .find(|place| place.join("initdb").is_file() && place.join("postgres").is_file())
+        .ok_or_else(|| {
+            "the tests need a PostgreSQL server and found none: \
+             apt-get install postgresql (Debian, Ubuntu), brew install postgresql@15 (macOS), \
+             or set DATABASE_URL to one that may create databases"
+                .to_owned()
+        })
+}
+
+/// The words that run a program as somebody who may run a server, which root may not. The folder becomes theirs.
+fn unprivileged(folder: &Path) -> Result<Vec<String>, String> {
+    let said = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    if said("id", &["-u"]).as_deref() != Some("0") {
+        return Ok(Vec::new());
+    }
+    for user in ["postgres", "nobody"] {
+        let (Some(uid), Some(gid)) = (said("id", &["-u", user]), said("id", &["-g", user])) else {
+            continue;
+        };
+        let number = |text: &str| text.parse::<u32>().ok();
+        if std::os::unix::fs::chown(folder, number(&uid), number(&gid)).is_err() {
+            continue;
+        }
+        let ways: [&[&str]; 2] = [
+            &[
+                "setpriv",
+                "--reuid",
+                &uid,
+                "--regid",
+                &gid,
+                "--clear-groups",
+            ],
+            &["runuser", "-u", user, "--"],
+        ];
+        for way in ways {
+            let mut arguments = way[1..].to_vec();
+            arguments.push("true");
+            if said(way[0], &arguments).is_some() {
+                return Ok(way.iter().map(|word| (*word).to_owned()).collect());
+            }
+        }
+    }
+    Err("the tests run as root, and no other user was found to run PostgreSQL as".to_owned())
+}
+
+/// Removes what tests left behind whose shell was killed as well.
+fn clean_up() {
+    let folders = std::fs::read_dir(std::env::temp_dir())
+        .into_iter()
+        .flatten();
+    for entry in folders.flatten() {
+        let name = entry.file_name();
+        let Some(process) = name
+            .to_string_lossy()
+            .strip_prefix("paysweep-pg-")
+            .map(str::to_owned)
+        else {
+            continue;
+        };
+        let is_alive = Command::new("kill")
+            .args(["-0", &process])
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        if is_alive && process != std::process::id().to_string() {
+            continue;
+        }
+        let mark = entry.path().join("data/postmaster.pid");
+        if let Some(server) = std::fs::read_to_string(mark)
+            .ok()
+            .and_then(|text| text.lines().next().map(str::to_owned))
+        {
+            let _ = Command::new("kill")
+                .args(["-QUIT", &server])
+                .stderr(Stdio::null())
+                .status();
+        }
+        // What belongs to somebody else stays.
+        let _ = std::fs::remove_dir_all(entry.path());
+    }
+}
