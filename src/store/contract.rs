@@ -131,7 +131,8 @@ pub enum OperationSelection<'a> {
 pub enum IntentSelection<'a> {
     /// All of the scope.
     All,
-    /// `created_at` at or after the instant, every created or pending one, and those of breaks that are not resolved.
+    /// `created_at` at or after the instant, every created or pending one, every succeeded or lost one that is linked
+    /// with nothing, and those of breaks that are not resolved.
     Since(Instant),
     /// Id, idempotency key, reference, `processor_ref` or parent is one of the keys.
     Keys(&'a [&'a str]),
@@ -411,7 +412,7 @@ pub struct Unconfirmed {
 pub struct Freshness {
     /// End of the last run that finished (exit 0 or 1).
     pub last_finished_at: Option<Instant>,
-    /// End of the last run that had nothing to tell (exit 0).
+    /// End of the last run that left nothing to a person (`clean` or `repaired`), whatever exit code the policy asks for.
     pub last_clean_at: Option<Instant>,
     /// How far the source was read.
     pub watermark: Option<Watermark>,

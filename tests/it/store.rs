@@ -447,12 +447,28 @@ async fn intents_are_found_by_every_key_they_bear(mut store: impl Store) {
         ],
     )
     .await;
+    // Money that is claimed and that nothing answers is asked about until something does.
+    let rows = operations(&[operation("ch_1"), operation("ch_2"), operation("ch_3")]);
+    let links = [(0, "A", true), (1, "C", false), (2, "D", true)].map(
+        |(operation, intent_id, is_principal)| Link {
+            operation,
+            intent_id,
+            rule: Rule::Sum,
+            is_principal,
+        },
+    );
+    let written = Commit {
+        new_operations: &[0, 1, 2],
+        links: &links,
+        ..nothing("r1", &rows)
+    };
+    commit(&mut store, &written).await;
     let table: [(IntentSelection<'_>, &[&str]); 6] = [
         (IntentSelection::Keys(&["key"]), &["A"]),
         (IntentSelection::Keys(&["ref", "ch_1"]), &["B", "C"]),
         (IntentSelection::Keys(&["A"]), &["A", "D"]),
         (IntentSelection::Ids(&["A"]), &["A"]),
-        (IntentSelection::Since(Instant(50)), &["E", "F"]),
+        (IntentSelection::Since(Instant(50)), &["B", "E", "F"]),
         (IntentSelection::Keys(&[""]), &[]),
     ];
     for (selection, want) in table {
@@ -1110,7 +1126,13 @@ async fn a_run_that_was_not_reported_is_carried_until_it_is(mut store: impl Stor
 async fn freshness_tells_the_last_clean_run(mut store: impl Store) {
     let sources = [SOURCE.to_owned()];
     let rows = Operations::default();
-    for (run_id, exit_code, at) in [("r1", 0, 10), ("r2", 1, 20), ("r3", 75, 30)] {
+    for (run_id, exit_code, outcome, at) in [
+        ("r0", 0, "clean", 5),
+        ("r1", 0, "repaired", 10),
+        ("r1b", 0, "review", 15),
+        ("r2", 1, "review", 20),
+        ("r3", 75, "temporary", 30),
+    ] {
         let start = RunStart {
             run_id,
             command: "run",
@@ -1129,7 +1151,7 @@ async fn freshness_tells_the_last_clean_run(mut store: impl Store) {
             run_id,
             finished_at: Instant(at),
             exit_code,
-            outcome: "",
+            outcome,
             report_json: Some("{}"),
             is_completed: true,
         };

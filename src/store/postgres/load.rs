@@ -104,10 +104,12 @@ const RECENT_OR_OPEN_INTENTS: &str = intents_from!(
      select * from intents where scope = $1 and status in ('created', 'pending') \
      and created_at < $2 and superseded_by = '' \
      union all \
-     select k.* from (select distinct intent_id from breaks where resolved_run = '' \
-     and intent_id <> '') as b \
-     join intents as k on k.scope = $1 and k.intent_id = b.intent_id where k.created_at < $2 \
-     and k.status not in ('created', 'pending') and k.superseded_by = '') as i"
+     select k.* from intents as k where k.scope = $1 and k.created_at < $2 \
+     and k.status not in ('created', 'pending') and k.superseded_by = '' \
+     and (k.intent_id in (select intent_id from breaks where resolved_run = '' \
+     and intent_id <> '') \
+     or (k.status in ('succeeded', 'lost') and not exists (select 1 from matches as m \
+     where m.scope = k.scope and m.intent_id = k.intent_id)))) as i"
 );
 
 const INTENTS_BY_KEYS: &str = intents_from!(

@@ -86,7 +86,7 @@ const FORGET_REPORTS: Sql = sql!(
 
 const LAST_ENDS: Sql = sql!(
     "select max(r.finished_at) as last_finished_at, \
-    max(case when r.exit_code = 0 then r.finished_at end) as last_clean_at \
+    max(case when r.outcome in ('clean', 'repaired') then r.finished_at end) as last_clean_at \
     from run_commits as c join runs as r on r.run_id = c.run_id \
     where c.source = $1 and r.exit_code in (0, 1)"
 );

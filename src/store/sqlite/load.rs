@@ -134,7 +134,11 @@ const RECENT_OR_OPEN_INTENTS: &str = row_numbers!(
     and created_at < ?2 and superseded_by = '' \
     union all \
     select i.rowid from breaks as b join intents as i on i.scope = ?1 and i.intent_id = b.intent_id \
-    where b.resolved_run = '' and b.intent_id <> '' and i.created_at < ?2 and i.superseded_by = ''"
+    where b.resolved_run = '' and b.intent_id <> '' and i.created_at < ?2 and i.superseded_by = '' \
+    union all \
+    select i.rowid from intents as i where i.scope = ?1 and i.status in ('succeeded', 'lost') \
+    and i.created_at < ?2 and i.superseded_by = '' and not exists (select 1 from matches as m \
+    where m.scope = i.scope and m.intent_id = i.intent_id)"
 );
 
 const INTENTS_KNOWN_BY_A_KEY: &str = row_numbers!(
