@@ -34,7 +34,8 @@ pub async fn execute(
                     vec![state]
                 });
             let mut names = super::source_names(&settings, common)?;
-            if common.sources.is_empty() {
+            // What no intent's owner answers for is the only source's, where there is one.
+            if common.sources.is_empty() || settings.sources.len() == 1 {
                 names.push(settings.intents.name.clone());
             }
             let sources: Vec<&str> = names.iter().map(String::as_str).collect();

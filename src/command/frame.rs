@@ -67,9 +67,14 @@ pub(crate) async fn frame<S: Store>(
 ) -> Result<Frame, Failure> {
     let source = prepared.source;
     let reached = complete_through(source.complete_through, job.as_of, feed);
-    // What earlier runs covered without a gap stays covered when today's files are shorter.
+    // What earlier runs covered without a gap stays covered when today's files are shorter. A watermark that still stands
+    // where the source starts has covered nothing.
     let reached = match window.basis {
-        Basis::Watermark => reached.max(stored.map(|watermark| watermark.hi)),
+        Basis::Watermark => reached.max(
+            stored
+                .map(|watermark| watermark.hi)
+                .filter(|&hi| hi > source.start),
+        ),
         Basis::Range | Basis::Files => reached,
     };
     let covered = reached.map(|at| at.min(window.to).min(job.as_of.minus(prepared.spans.lag)));
@@ -84,7 +89,8 @@ pub(crate) async fn frame<S: Store>(
                 None => store
                     .watermark(&other.name)
                     .await?
-                    .map(|watermark| watermark.hi),
+                    .map(|watermark| watermark.hi)
+                    .filter(|&hi| hi > other.start),
             };
             others_covered = others_covered.and_then(|all| known.map(|at| all.min(at)));
         }

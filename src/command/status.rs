@@ -37,6 +37,17 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
         text.push_str(&line(&name, &fresh, now, is_stale));
         lines.push(line_json(&name, &fresh, now, is_stale));
     }
+    // Breaks about intents that name no source belong to none.
+    let unowned = store
+        .freshness(&settings.intents.name, now)
+        .await?
+        .open_breaks;
+    if unowned > 0 {
+        text.push_str(&format!(
+            "{}: {unowned} open breaks about intents that name no source\n",
+            settings.intents.name
+        ));
+    }
     let unconfirmed = store.unconfirmed(&settings.intents.name).await?;
     if unconfirmed.count > 0 {
         let oldest = unconfirmed.oldest_at.map_or_else(String::new, |at| {
@@ -50,6 +61,7 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
     match common.format() {
         Format::Json => world.say(&pretty(&json!({
             "sources": lines,
+            "open_breaks_without_source": unowned,
             "unconfirmed_repairs": unconfirmed.count,
             "oldest_unconfirmed_at": unconfirmed.oldest_at.map(|at| at.to_string()),
         })))?,

@@ -45,6 +45,11 @@ impl Op<'_> {
         self.row_data.kind.family()
     }
 
+    /// The processor has not decided, and says that it has not taken anything yet.
+    pub(crate) fn has_taken_nothing_yet(&self) -> bool {
+        self.row_data.status == OperationStatus::Pending && self.row_data.net_minor == Some(0)
+    }
+
     /// A row that gives back what another took, where it names one: failures, reversals, adjustments.
     pub(crate) fn is_return(&self) -> bool {
         self.row_data.kind.is_return() || self.row_data.kind == OperationKind::Adjustment
@@ -234,7 +239,11 @@ impl<'a> Component<'a> {
         }
         for row in intents {
             let at = component.intents.len();
-            let keys = keys.intents[row];
+            let mut keys = keys.intents[row];
+            // An id is one of its source: what another source answers bears an id of that one.
+            if snapshot.is_linked_elsewhere[row] {
+                keys.processor = 0;
+            }
             for (map, key) in [
                 (&mut component.by_processor, keys.processor),
                 (&mut component.by_parent, keys.parent),

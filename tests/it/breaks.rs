@@ -2191,3 +2191,99 @@ fn the_same_thing_paid_on_another_account_is_a_duplicate() {
         "break duplicate_charge A ch_1 1000",
     )]);
 }
+
+#[test]
+fn a_decline_beside_a_success_at_another_source_is_a_failed_attempt() {
+    let ignored = "ignored t_1 failed_attempt";
+    for (name, rows, verdict) in [
+        (
+            "the success is known",
+            "t_1 charge failed 1000 ref=A
+             A charge 1000 succeeded elsewhere",
+            ignored,
+        ),
+        (
+            "so it is where the decline shows that nothing moved",
+            "t_1 charge failed 1000 ref=A net=0
+             A charge 1000 succeeded elsewhere",
+            ignored,
+        ),
+        (
+            "the success may stand at a source that is read later",
+            "frame unowned=no
+             t_1 charge failed 1000 ref=A
+             A charge 1000 succeeded",
+            ignored,
+        ),
+        (
+            "a row of our own source is reversed",
+            "frame unowned=no
+             t_1 charge failed 1000 ref=A
+             A charge 1000 succeeded source=shop",
+            "break status_reversed A t_1 1000
+             repair set_status A t_1 failed t_1",
+        ),
+        (
+            "and so is one that names the row",
+            "frame unowned=no
+             t_1 charge failed 1000 ref=A
+             A charge 1000 succeeded proc=t_1",
+            "break status_reversed A t_1 1000
+             repair set_status A t_1 failed t_1",
+        ),
+        (
+            "an id is one of its source",
+            "x_1 charge succeeded 2000 ref=B
+             A charge 1000 succeeded proc=x_1 elsewhere
+             B charge 2000 pending",
+            "match B x_1 reference
+             break status_behind B x_1 2000 repaired
+             repair set_status B x_1 succeeded x_1",
+        ),
+    ] {
+        check_all(&[(name, rows, verdict)]);
+    }
+}
+
+#[test]
+fn what_has_taken_nothing_gives_nothing_back() {
+    for (name, rows, verdict) in [
+        (
+            "a dispute that is not decided and took nothing",
+            "du_1 dispute pending -500 net=0 ref=D
+             dr_1 dispute_reversal succeeded 250 11:00 net=250 parent=du_1
+             D dispute 500 lost",
+            "break amount_mismatch D dr_1 250 delta=250",
+        ),
+        (
+            "what an adjustment took and a reversal gave back is won",
+            "du_1 dispute succeeded -500 net=0 ref=D
+             ad_1 adjustment succeeded -500 10:01 net=-500 parent=du_1
+             dr_1 dispute_reversal succeeded 500 11:00 net=500 parent=du_1
+             D dispute 500 pending",
+            "match D ad_1 parent
+             match D dr_1 parent
+             ignored du_1 no_money
+             break status_behind D dr_1 500 repaired
+             repair set_status D dr_1 won -",
+        ),
+        (
+            "a refund on its way",
+            "re_1 refund pending -500 net=0 ref=D
+             ad_1 adjustment succeeded 500 11:00 net=500 parent=re_1
+             D refund 500 succeeded",
+            "pending - re_1
+             break amount_mismatch D ad_1 500 delta=500",
+        ),
+        (
+            "nor is that in order beside a failed row",
+            "re_1 refund pending -500 net=0 ref=D
+             ad_1 adjustment succeeded 500 11:00 net=500 parent=re_1
+             D refund 500 failed",
+            "pending - re_1
+             break amount_mismatch D ad_1 500 delta=500",
+        ),
+    ] {
+        check_all(&[(name, rows, verdict)]);
+    }
+}

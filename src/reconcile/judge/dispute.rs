@@ -34,7 +34,8 @@ impl DisputeSum {
 }
 
 impl Judge<'_, '_> {
-    /// Sums dispute rows, reversals and adjustments; `claimed` stands for an original that is out of reach.
+    /// Sums dispute rows, reversals and adjustments; `claimed` stands for an original that is out of reach. Where no
+    /// dispute row took money, adjustments that did are what was taken.
     pub(super) fn dispute_sum(&self, rows: &[usize], claimed: i128) -> DisputeSum {
         let mut sum = DisputeSum {
             taken: 0,
@@ -43,23 +44,32 @@ impl Judge<'_, '_> {
             is_undecided: false,
         };
         let mut adjusted = 0;
+        let mut taken_by_adjustment = 0;
+        let mut is_untaken = false;
         for &at in rows {
             let row = &self.c.operations[at];
             let amount = i128::from(row.row_data.amount_minor);
             match row.row_data.kind {
                 OperationKind::Dispute => {
                     sum.is_undecided |= row.row_data.status == OperationStatus::Pending;
+                    is_untaken |= row.has_taken_nothing_yet();
                     if row.moved {
                         sum.taken -= amount;
                         sum.is_seen = true;
                     }
                 }
                 OperationKind::DisputeReversal if row.moved => sum.returned += amount,
-                OperationKind::Adjustment if row.moved => adjusted += amount,
+                OperationKind::Adjustment if row.moved => {
+                    adjusted += amount;
+                    taken_by_adjustment -= amount.min(0);
+                }
                 _ => {}
             }
         }
-        if !sum.is_seen && (sum.returned != 0 || adjusted != 0) {
+        if !sum.is_seen && sum.returned != 0 && taken_by_adjustment != 0 {
+            sum.taken = taken_by_adjustment;
+            adjusted += taken_by_adjustment;
+        } else if !sum.is_seen && !is_untaken && (sum.returned != 0 || adjusted != 0) {
             sum.taken = claimed;
         }
         sum.returned += adjusted;

@@ -103,10 +103,19 @@ impl Judge<'_, '_> {
             if returns.is_empty() {
                 self.read_status(intent, family, &mut group);
             } else {
-                group.is_original_unseen = true;
+                // What has taken nothing yet has nothing to give back.
+                let is_untaken = returns.iter().any(|&at| {
+                    self.links.parent_operation[at]
+                        .is_some_and(|parent| self.c.operations[parent].has_taken_nothing_yet())
+                });
+                group.is_original_unseen = !is_untaken;
                 group.foreign = self.foreign(intent, &returns);
                 group.returns = returns;
-                let claimed = i128::from(self.c.intents[intent].row_data.amount_minor);
+                let claimed = if is_untaken {
+                    0
+                } else {
+                    i128::from(self.c.intents[intent].row_data.amount_minor)
+                };
                 group.money = self.balance(claimed, &group.returns);
                 // A row of the same amount that failed without money is what the return answers.
                 let failed = group.attached.iter().position(|&at| {

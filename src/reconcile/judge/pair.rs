@@ -231,6 +231,7 @@ impl Judge<'_, '_> {
                 }
             }
             Cell::FailedAttempt => self.failed_attempt(at, group),
+            Cell::Reversed if self.may_stand_elsewhere(at, group) => self.passed_over(at, group),
             Cell::Reversed => self.reversed(at, group),
             Cell::AheadAfterGrace => self.after_grace(at, group, BreakClass::StatusAhead),
             Cell::ConflictAfterGrace => self.after_grace(at, group, BreakClass::StatusConflict),
@@ -449,6 +450,23 @@ impl Judge<'_, '_> {
         self.absent(at);
     }
 
+    /// Whether the success that the row speaks of is, or may be, one at another source: what is seen here is an attempt
+    /// that did not work, and nothing says that it is the row's own.
+    fn may_stand_elsewhere(&self, at: usize, group: &Group) -> bool {
+        let local = &self.c.intents[at];
+        let is_own = |&member: &usize| {
+            let keys = self.c.operations[member].keys;
+            let is_named =
+                local.keys.processor != 0 && [keys.id, keys.object].contains(&local.keys.processor);
+            self.links.is_stored[member] || is_named
+        };
+        let is_left_to_others =
+            local.row_data.source.is_empty() && !self.context.frame.judges_unowned;
+        group.money == Money::None
+            && (local.is_linked_elsewhere || is_left_to_others)
+            && !group.members.iter().any(is_own)
+    }
+
     /// Succeeded locally, and the processor's own operation failed or came back.
     fn reversed(&mut self, at: usize, group: &Group) {
         let rows: Vec<usize> = group
@@ -488,8 +506,9 @@ impl Judge<'_, '_> {
             Money::Back => (None, format!("{money} came back")),
             _ => (None, self.says(operation)),
         };
-        let another_stands =
-            self.another_stands(at) || group.extras.iter().any(|&extra| !self.is_given_back(extra));
+        let another_stands = self.c.intents[at].is_linked_elsewhere
+            || self.another_stands(at)
+            || group.extras.iter().any(|&extra| !self.is_given_back(extra));
         let holds_nothing = matches!(group.money, Money::Back | Money::None);
         let may_write =
             holds_nothing && self.is_past_grace(at) && !another_stands && group.agreement.is_full();
