@@ -323,6 +323,7 @@ fn every_command_that_a_document_shows_can_be_typed() {
         "sample-data/README.md",
         "cron/crontab",
         "cron/paysweep.service",
+        "cron/kubernetes.yaml",
     ] {
         for line in read(name).lines() {
             let Some(command) = command(line) else {
@@ -374,6 +375,21 @@ fn schedulers_are_told_which_codes_not_to_retry() {
         .map(|code| code.parse().expect("a number"))
         .collect();
     assert_eq!(listed, codes);
+    let manifest = read("cron/kubernetes.yaml");
+    let listed: Vec<u8> = manifest
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("values: [")?.strip_suffix(']'))
+        .expect("the list")
+        .split(", ")
+        .map(|code| code.parse().expect("a number"))
+        .collect();
+    assert_eq!(listed, codes);
+    let args = manifest
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("args: [")?.strip_suffix(']'))
+        .expect("the arguments");
+    let words = std::iter::once("paysweep").chain(args.split(", "));
+    assert!(cli::parse(words.map(Into::into)).is_ok(), "{args}");
 }
 
 #[test]
