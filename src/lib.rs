@@ -58,7 +58,7 @@
 //! | a rule of matching | a rung in `reconcile/ladder/` | its order | a table case |
 //! | a repair action | a variant in `model/repair.rs` | – | arms in plan and store |
 //! | a form of the report | `report/NAME.rs` | `report/mod.rs` | a golden file |
-//! | a store | `store/NAME.rs`, `migrations/NAME/` | `store/mod.rs` | the promises in `tests/it/store.rs` |
+//! | a store | `store/NAME/` beside the rules in `store/sql/`, `migrations/NAME/` | `store/any.rs`, `store/mod.rs` | the promises in `tests/it/store.rs` |
 //! | a subcommand | `command/NAME.rs` | `cli.rs`, `command/mod.rs` | a test in `tests/it/cli.rs` |
 //! | an exit code | a variant in `exit.rs` | – | the README's row, the lists in `cron/` |
 

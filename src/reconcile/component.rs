@@ -240,8 +240,15 @@ impl<'a> Component<'a> {
         for row in intents {
             let at = component.intents.len();
             let mut keys = keys.intents[row];
-            // An id is one of its source: what another source answers bears an id of that one.
-            if snapshot.is_linked_elsewhere[row] {
+            // An id is one of its source: where another source answers a row, the same id here is another operation, unless
+            // its reference leaves room for the row.
+            let is_of_another = |&operation: &usize| {
+                let reference = component.operations[operation].keys.reference;
+                reference != 0 && !keys.is_reference(reference)
+            };
+            if snapshot.is_linked_elsewhere[row]
+                && component.with_id(keys.processor).iter().any(is_of_another)
+            {
                 keys.processor = 0;
             }
             for (map, key) in [

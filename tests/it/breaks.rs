@@ -2240,6 +2240,12 @@ fn a_decline_beside_a_success_at_another_source_is_a_failed_attempt() {
              break status_behind B x_1 2000 repaired
              repair set_status B x_1 succeeded x_1",
         ),
+        (
+            "without a reference the id is all there is: it is never called unknown",
+            "x_1 charge succeeded 1000
+             A charge 1000 succeeded proc=x_1 elsewhere",
+            "break duplicate_charge A x_1 1000",
+        ),
     ] {
         check_all(&[(name, rows, verdict)]);
     }

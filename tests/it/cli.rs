@@ -881,3 +881,33 @@ fn no_secret_comes_out_anywhere() {
         "help, refusals, and a database that is not there"
     );
 }
+
+#[test]
+fn what_is_open_about_an_intent_without_a_source_is_not_hidden() {
+    let scene = Scene::new("", "A,charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,\n");
+    assert_eq!(scene.now("run").code, 1);
+    let status = scene.now("status");
+    assert!(
+        status.stdout.contains("1 open breaks about intents"),
+        "{status:?}"
+    );
+    assert_eq!(
+        scene.now("status -f json").json()["open_breaks_without_source"],
+        1
+    );
+    let listed = scene.now("breaks list --source shop");
+    assert!(listed.stdout.contains("missing_processor"), "{listed:?}");
+}
+
+#[test]
+fn the_start_of_a_source_is_nothing_that_was_read() {
+    // The only row lies before the start, so nothing says that the files reach as far as the intent.
+    let scene = Scene::in_order();
+    let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("the file");
+    scene.write("paysweep.toml", &config.replace("as-of", "last-row"));
+    scene.operations("au_1,authorization,succeeded,1000,EUR,2026-03-08T04:01:00Z,A\n");
+    scene.intents("A,charge,1000,EUR,succeeded,2026-03-08T04:00:00Z,\n");
+    let first = scene.now("run");
+    let again = scene.now("run");
+    assert_eq!((first.code, again.code), (0, 0), "{first:?} {again:?}");
+}
