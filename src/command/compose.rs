@@ -3,166 +3,24 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::cli::CommonArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Severity};
 use crate::model::intent::Intents;
 use crate::model::repair::Repair;
-use crate::model::run::{Basis, Tally, Total, Watermark, Window};
+use crate::model::run::{Basis, Window};
 use crate::model::verdict::Disposition;
-use crate::money::{Currency, Money, format_minor};
-use crate::reconcile::rules::Frame;
-use crate::reconcile::{self, Finding, Outcome, Seen};
+use crate::money::format_minor;
+use crate::reconcile::{self, Finding, Outcome};
 use crate::report::{
-    Accounting, BreakLine, Carried, Check, CheckStatus, FileLine, IgnoredLine, Include, MatchLine,
-    OutcomeName, PendingLine, Reason, ResolvedLine, RunInfo, RunReport, SourceReport, Summary,
-    Warning,
+    BreakLine, Carried, Check, CheckStatus, FileLine, Include, OutcomeName, Reason, RunInfo,
+    RunReport, SourceReport, Warning,
 };
 use crate::settings::window::WindowChoice;
-use crate::settings::{FailOn, Settings, SourceSettings};
-use crate::source::files::Feed;
-use crate::store::contract::{Carried as StoredCarried, Receipt, Unconfirmed};
+use crate::settings::{FailOn, Settings};
 use crate::time::{Instant, Zone};
 
-use super::gather::Gathered;
-
-/// One source of a run, judged and — unless dry — committed.
-pub struct Slice {
-    name: String,
-    has_memory: bool,
-    has_stored_watermark: bool,
-    frame: Frame,
-    watermark_before: Option<Instant>,
-    watermark_after: Option<Instant>,
-    feed: Feed,
-    gathered: Gathered,
-    outcome: Outcome,
-    conflict_breaks: Vec<Break>,
-}
-
-impl Slice {
-    /// A source of `run`.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "a slice is what all of these came to"
-    )]
-    pub fn new(
-        source: &SourceSettings,
-        frame: Frame,
-        stored: Option<&Watermark>,
-        advance: Option<Watermark>,
-        feed: Feed,
-        gathered: Gathered,
-        outcome: Outcome,
-        receipt: Receipt,
-    ) -> Slice {
-        let before = stored.map_or(source.start, |watermark| watermark.hi);
-        Slice {
-            name: source.name.clone(),
-            has_memory: true,
-            has_stored_watermark: stored.is_some(),
-            frame,
-            watermark_before: Some(before),
-            watermark_after: Some(advance.map_or(before, |watermark| watermark.hi)),
-            feed,
-            gathered,
-            outcome,
-            conflict_breaks: receipt.conflict_breaks,
-        }
-    }
-
-    /// A comparison without a memory.
-    pub fn without_memory(
-        name: &str,
-        frame: Frame,
-        feed: Feed,
-        gathered: Gathered,
-        outcome: Outcome,
-    ) -> Slice {
-        Slice {
-            name: name.to_owned(),
-            has_memory: false,
-            has_stored_watermark: false,
-            frame,
-            watermark_before: None,
-            watermark_after: None,
-            feed,
-            gathered,
-            outcome,
-            conflict_breaks: Vec::new(),
-        }
-    }
-}
-
-impl Slice {
-    /// The oldest row of a feed that does not reach back to where the last run ended.
-    fn begins_after_watermark(&self) -> Option<Instant> {
-        let operations = &self.gathered.recognised.operations;
-        let oldest = (0..operations.len())
-            .filter(|&row| !matches!(self.gathered.recognised.seen[row], Seen::Stored))
-            .map(|row| operations.occurred_at[row])
-            .min()?;
-        let is_next_run = self.frame.window.basis == Basis::Watermark && self.has_stored_watermark;
-        (is_next_run && self.watermark_before.is_some_and(|mark| oldest > mark)).then_some(oldest)
-    }
-
-    /// How far the source is complete.
-    pub fn covered(&self) -> Option<Instant> {
-        self.frame.covered
-    }
-}
-
-/// Everything that a run has to tell.
-#[derive(Default)]
-pub struct Told {
-    /// Sources that were judged.
-    pub slices: Vec<Slice>,
-    /// Sources that could not be.
-    pub failures: Vec<Failure>,
-    failed_sources: Vec<String>,
-    /// What earlier runs owe.
-    pub carried: StoredCarried,
-    /// Repairs that no import has shown yet.
-    pub unconfirmed: Unconfirmed,
-}
-
-impl Told {
-    /// A source failed.
-    pub fn fail(&mut self, source: &str, failure: Failure) {
-        self.failed_sources.push(source.to_owned());
-        self.failures.push(failure);
-    }
-
-    /// Intents that the sources so far answer.
-    pub fn linked(&self) -> HashSet<String> {
-        let rows = self.slices.iter().flat_map(|slice| {
-            slice.outcome.links.iter().map(|link| {
-                slice
-                    .gathered
-                    .merged
-                    .intents
-                    .get(link.intent)
-                    .intent_id
-                    .to_owned()
-            })
-        });
-        if self.slices.is_empty() {
-            HashSet::new()
-        } else {
-            rows.collect()
-        }
-    }
-
-    /// How far a source of this run is covered: `None` = it has not been read in this run.
-    pub fn covered(&self, source: &str) -> Option<Option<Instant>> {
-        if self.failed_sources.iter().any(|name| name == source) {
-            return Some(None);
-        }
-        self.slices
-            .iter()
-            .find(|slice| slice.name == source)
-            .map(|slice| slice.frame.covered)
-    }
-}
+use super::lines;
+use super::told::Told;
 
 /// What a report says of the run itself.
 pub struct RunFacts<'a> {
@@ -221,7 +79,9 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
         repairs: told.carried.repairs.clone(),
     };
     let outcome = verdict(&breaks, &carried.breaks, told, facts, common);
-    let accounting = accounting(&told.slices);
+    let elsewhere = told.told_by_others();
+    let accounting = lines::accounting(&told.slices, &elsewhere);
+    let each = || told.slices.iter().zip(&elsewhere);
     let window = told
         .slices
         .first()
@@ -246,8 +106,8 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
         zone: facts.zone.clone(),
         outcome,
         sources: sources(told),
-        totals: totals(&told.slices),
-        summary: summary(&told.slices, &accounting),
+        totals: lines::totals(&told.slices),
+        summary: lines::summary(&told.slices, &accounting, &elsewhere),
         accounting,
         breaks,
         repairs: told
@@ -256,18 +116,22 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
             .flat_map(|slice| slice.outcome.repairs.iter().cloned())
             .collect(),
         carried,
-        resolved: told.slices.iter().flat_map(resolved).collect(),
+        resolved: told.slices.iter().flat_map(lines::resolved).collect(),
         checks: checks(told, facts),
         warnings: warnings(told, facts),
         matches: common
             .includes(Include::Matches)
-            .then(|| told.slices.iter().flat_map(matches).collect()),
-        pending: common
-            .includes(Include::Pending)
-            .then(|| told.slices.iter().flat_map(pending).collect()),
-        ignored: common
-            .includes(Include::Ignored)
-            .then(|| told.slices.iter().flat_map(ignored).collect()),
+            .then(|| told.slices.iter().flat_map(lines::matches).collect()),
+        pending: common.includes(Include::Pending).then(|| {
+            each()
+                .flat_map(|(slice, elsewhere)| lines::pending(slice, elsewhere))
+                .collect()
+        }),
+        ignored: common.includes(Include::Ignored).then(|| {
+            each()
+                .flat_map(|(slice, elsewhere)| lines::ignored(slice, elsewhere))
+                .collect()
+        }),
     }
 }
 
@@ -430,158 +294,6 @@ fn sources(told: &Told) -> Vec<SourceReport> {
         files: Vec::new(),
     });
     judged.chain(failed).collect()
-}
-
-fn totals(slices: &[Slice]) -> Vec<Total> {
-    let mut sums: BTreeMap<Currency, Total> = BTreeMap::new();
-    for total in slices.iter().flat_map(|slice| &slice.outcome.totals) {
-        let sum = sums
-            .entry(total.currency)
-            .or_insert(Total::zero(total.currency));
-        sum.gross += total.gross;
-        sum.fees += total.fees;
-        sum.net += total.net;
-        sum.matched += total.matched;
-        sum.unreconciled += total.unreconciled;
-        sum.at_risk += total.at_risk;
-    }
-    sums.into_values().collect()
-}
-
-fn accounting(slices: &[Slice]) -> Accounting {
-    let mut all = Accounting::default();
-    for slice in slices {
-        add(&mut all.operations, slice.outcome.operation_tally);
-        add(&mut all.intents, slice.outcome.intent_tally);
-    }
-    all
-}
-
-fn add(sum: &mut Tally, tally: Tally) {
-    sum.read += tally.read;
-    sum.matched += tally.matched;
-    sum.pending += tally.pending;
-    sum.ignored += tally.ignored;
-    sum.unmatched += tally.unmatched;
-}
-
-fn summary(slices: &[Slice], accounting: &Accounting) -> Summary {
-    let mut summary = Summary {
-        operations: accounting.operations.read,
-        intents: accounting.intents.read,
-        matched: accounting.intents.matched,
-        ..Summary::default()
-    };
-    for slice in slices {
-        summary.pending += slice.outcome.pending.len() as u64;
-        let is_ignored = |verdict: &&Disposition| matches!(verdict, Disposition::Ignored(_));
-        let verdicts = slice
-            .outcome
-            .operations
-            .iter()
-            .chain(&slice.outcome.intents);
-        summary.ignored += verdicts.filter(is_ignored).count() as u64;
-    }
-    summary
-}
-
-fn resolved(slice: &Slice) -> Vec<ResolvedLine> {
-    slice
-        .gathered
-        .open
-        .iter()
-        .filter(|item| slice.outcome.resolved.contains(&item.id))
-        .map(|item| ResolvedLine {
-            id: item.id.clone(),
-            class: item.class,
-            intent_id: item.intent_id.clone(),
-            operation_id: item.operation_id.clone(),
-        })
-        .collect()
-}
-
-fn matches(slice: &Slice) -> Vec<MatchLine> {
-    slice
-        .outcome
-        .matches
-        .iter()
-        .map(|pair| {
-            let operation = slice.gathered.recognised.operations.get(pair.operation);
-            MatchLine {
-                intent_id: slice
-                    .gathered
-                    .merged
-                    .intents
-                    .get(pair.intent)
-                    .intent_id
-                    .to_owned(),
-                operation_id: operation.operation_id.to_owned(),
-                account: operation.account.to_owned(),
-                rule: pair.rule,
-                delta: (pair.delta_minor != 0)
-                    .then(|| Money::new(pair.delta_minor, operation.currency)),
-            }
-        })
-        .collect()
-}
-
-fn pending(slice: &Slice) -> Vec<PendingLine> {
-    let intent_id = |row: Option<usize>| {
-        row.map_or_else(String::new, |row| {
-            slice.gathered.merged.intents.get(row).intent_id.to_owned()
-        })
-    };
-    let operation_id = |row: Option<usize>| {
-        row.map_or_else(String::new, |row| {
-            slice
-                .gathered
-                .recognised
-                .operations
-                .get(row)
-                .operation_id
-                .to_owned()
-        })
-    };
-    slice
-        .outcome
-        .pending
-        .iter()
-        .map(|item| PendingLine {
-            intent_id: intent_id(item.intent),
-            operation_id: operation_id(item.operation),
-            due_at: item.due_at,
-            why: item.why.to_owned(),
-        })
-        .collect()
-}
-
-fn ignored(slice: &Slice) -> Vec<IgnoredLine> {
-    let mut lines = Vec::new();
-    for (row, verdict) in slice.outcome.operations.iter().enumerate() {
-        if let Disposition::Ignored(reason) = verdict {
-            let data = slice.gathered.recognised.operations.get(row);
-            lines.push(IgnoredLine {
-                intent_id: String::new(),
-                operation_id: data.operation_id.to_owned(),
-                reason: *reason,
-                money: (data.currency != Currency::NONE)
-                    .then(|| Money::new(data.amount_minor, data.currency)),
-            });
-        }
-    }
-    for (row, verdict) in slice.outcome.intents.iter().enumerate() {
-        if let Disposition::Ignored(reason) = verdict {
-            let data = slice.gathered.merged.intents.get(row);
-            lines.push(IgnoredLine {
-                intent_id: data.intent_id.to_owned(),
-                operation_id: String::new(),
-                reason: *reason,
-                money: (data.currency != Currency::NONE)
-                    .then(|| Money::new(data.amount_minor, data.currency)),
-            });
-        }
-    }
-    lines
 }
 
 fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {

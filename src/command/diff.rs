@@ -1,12 +1,13 @@
 //! `paysweep diff`: the straight line without a memory. Files are compared with a file, or the configured sources over a
 //! range; nothing is stored, acknowledged or moved, and repairs are only planned.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::Path;
 
 use crate::cli::{CommonArgs, DiffArgs};
 use crate::exit::{Exit, Failure};
 use crate::intents::csv as intents_csv;
+use crate::model::answer::Standing;
 use crate::model::intent::Intents;
 use crate::model::repair::RepairState;
 use crate::model::run::{Basis, CompleteThrough, Window};
@@ -19,9 +20,10 @@ use crate::settings::{ProfileRef, Settings};
 use crate::source::files::Feed;
 use crate::time::{Instant, Zone, parse_point};
 
-use super::compose::{self, RunFacts, Slice, Told};
+use super::compose::{self, RunFacts};
 use super::gather::Gathered;
 use super::progress::Progress;
+use super::told::{Slice, Told};
 use super::{World, deliver, frame, prepare};
 
 const STATE: &str = "nothing was written; diff never writes";
@@ -76,7 +78,7 @@ pub fn execute(
             as_of,
             &others,
             n + 1 == count,
-            &told.linked(),
+            &told.standings(),
         )?);
     }
     progress.finish();
@@ -216,7 +218,7 @@ fn compare(
     as_of: Instant,
     others: &[Option<Instant>],
     is_last: bool,
-    linked: &HashSet<String>,
+    answered: &HashMap<String, Standing>,
 ) -> Result<Slice, Failure> {
     let covered = frame::complete_through(side.complete_through, as_of, &side.feed);
     let frame = Frame {
@@ -232,7 +234,8 @@ fn compare(
     };
     let operations = std::mem::take(&mut side.feed.operations);
     let recognised = recognise::recognise(operations, &StoredOperations::default(), &intents);
-    let gathered = Gathered::without_memory(recognised, intents, linked);
+    let mut gathered = Gathered::without_memory(recognised, intents);
+    gathered.hear(answered);
     let mut outcome = reconcile::reconcile(&gathered.snapshot(), &side.rules, &frame);
     if !outcome.violations.is_empty() {
         return Err(Failure::new(Exit::Internal, "the accounts do not add up")

@@ -8,9 +8,9 @@ use crate::source::files::Feed;
 use crate::store::contract::Store;
 use crate::time::Instant;
 
-use super::compose::Told;
 use super::prepare::Prepared;
 use super::run::Job;
+use super::told::Told;
 
 /// The window of a source: as it was given, or from its watermark.
 pub(crate) fn window_of(

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::exit::Failure;
 use crate::intents::merge::{self, Merged};
+use crate::model::answer::{Answer, Standing};
 use crate::model::breaks::Break;
 use crate::model::intent::Intents;
 use crate::model::operation::{OperationKind, Operations};
@@ -26,7 +27,7 @@ pub struct Gathered {
     /// Breaks that are not resolved.
     pub open: Vec<Break>,
     links: Vec<Option<StoredLink>>,
-    is_linked_elsewhere: Vec<bool>,
+    answer: Vec<Answer>,
 }
 
 impl Gathered {
@@ -38,20 +39,15 @@ impl Gathered {
             changes: &self.recognised.changes,
             links: &self.links,
             intents: &self.merged.intents,
-            is_linked_elsewhere: &self.is_linked_elsewhere,
+            answer: &self.answer,
             open: &self.open,
         }
     }
 
     /// Intents that the store knows to be linked, with an operation of this source or of another one.
     pub fn linked_intents(&self) -> HashSet<usize> {
-        let elsewhere =
-            (0..self.is_linked_elsewhere.len()).filter(|&row| self.is_linked_elsewhere[row]);
-        self.links
-            .iter()
-            .flatten()
-            .map(|link| link.intent)
-            .chain(elsewhere)
+        (0..self.answer.len())
+            .filter(|&row| self.answer[row].is_linked())
             .collect()
     }
 
@@ -62,16 +58,9 @@ impl Gathered {
 }
 
 impl Gathered {
-    /// The two files of a comparison that has no store. `linked` are intents that an earlier source answers.
-    pub fn without_memory(
-        recognised: Recognised,
-        intents: Intents,
-        linked: &HashSet<String>,
-    ) -> Gathered {
-        let is_linked_elsewhere = intents
-            .iter()
-            .map(|intent| linked.contains(intent.intent_id))
-            .collect();
+    /// The two files of a comparison that has no store.
+    pub fn without_memory(recognised: Recognised, intents: Intents) -> Gathered {
+        let answer = vec![Answer::Nobody; intents.len()];
         let links = vec![None; recognised.operations.len()];
         let merged = Merged {
             intents,
@@ -82,7 +71,19 @@ impl Gathered {
             merged,
             open: Vec::new(),
             links,
-            is_linked_elsewhere,
+            answer,
+        }
+    }
+
+    /// Takes in what other sources of this run were found to answer, where nothing of that is stored.
+    pub fn hear(&mut self, others: &HashMap<String, Standing>) {
+        if others.is_empty() {
+            return;
+        }
+        for (row, intent) in self.merged.intents.iter().enumerate() {
+            if let Some(&standing) = others.get(intent.intent_id) {
+                self.answer[row] = Answer::Elsewhere(standing);
+            }
         }
     }
 }
@@ -121,7 +122,9 @@ pub async fn gather<S: Store>(
     let file = file.unwrap_or_default();
     let (merged, mut stored) =
         if is_whole(counts.operations, feed.len() as u64) && is_whole(counts.intents, file_rows) {
-            let intents = store.intents(question.scope, IntentSelection::All).await?;
+            let intents = store
+                .intents(question.scope, question.source, IntentSelection::All)
+                .await?;
             let merged = merge::merge(&file, &intents);
             drop((intents, file));
             (
@@ -143,20 +146,13 @@ pub async fn gather<S: Store>(
     let recognised = recognise::recognise(feed, &stored, &merged.intents);
     drop(stored);
     let links = recognised.links(&merged.intents);
-    let is_linked_elsewhere = merged
-        .linked_source
-        .iter()
-        .map(|&source| {
-            let source = merged.intents.text.get(source);
-            !source.is_empty() && source != question.source
-        })
-        .collect();
+    let answer = merged.answer.clone();
     Ok(Gathered {
         recognised,
         merged,
         open,
         links,
-        is_linked_elsewhere,
+        answer,
     })
 }
 
@@ -191,7 +187,11 @@ async fn by_key<S: Store>(
     asked.operations_of(feed);
     asked.intents_of(file);
     let ids: Vec<&str> = file.iter().map(|intent| intent.intent_id).collect();
-    intents.add(&store.intents(scope, IntentSelection::Ids(&ids)).await?);
+    intents.add(
+        &store
+            .intents(scope, source, IntentSelection::Ids(&ids))
+            .await?,
+    );
     operations.add(
         &store
             .operations(source, OperationSelection::Since(question.since))
@@ -199,7 +199,7 @@ async fn by_key<S: Store>(
     );
     intents.add(
         &store
-            .intents(scope, IntentSelection::Since(question.since))
+            .intents(scope, source, IntentSelection::Since(question.since))
             .await?,
     );
     asked.operations_of(&operations.rows.rows);
@@ -213,7 +213,9 @@ async fn by_key<S: Store>(
                 .await?;
             asked.operations_of(&found.rows);
             operations.add(&found);
-            let found = store.intents(scope, IntentSelection::Keys(&keys)).await?;
+            let found = store
+                .intents(scope, source, IntentSelection::Keys(&keys))
+                .await?;
             asked.intents_of(&found.rows);
             intents.add(&found);
             continue;
@@ -338,10 +340,9 @@ impl CollectedIntents {
                     .rows
                     .text
                     .push(text(found.imported_processor_ref[at]));
-                let source = self.rows.rows.text.push(text(found.linked_source[at]));
                 self.rows.imported_status.push(found.imported_status[at]);
                 self.rows.imported_processor_ref.push(processor_ref);
-                self.rows.linked_source.push(source);
+                self.rows.answer.push(found.answer[at]);
             }
         }
     }

@@ -46,7 +46,7 @@ pub async fn import(
     own(&mut rows, &settings.intents.source);
     let mut store = super::store(&settings).await?;
     let scope = &settings.intents.name;
-    let stored = store.intents(scope, IntentSelection::All).await?;
+    let stored = store.intents(scope, "", IntentSelection::All).await?;
     let merged = merge(&rows, &stored);
     let new = Merged::indices(&merged.is_new);
     let changed = Merged::indices(&merged.is_changed);

@@ -6,7 +6,8 @@
 //! | `prepare` | each source with its profile, the files of both sides |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
-//! | [`compose`] | what is told: outcome, exit code and report of a run |
+//! | `told` | what there is to tell: slices as they were judged, and failures |
+//! | [`compose`], `lines` | the report of a run: outcome and exit code; sums and lists |
 //! | [`deliver`] | where it is told: stdout and files |
 //! | [`diff`] | `diff`: the same line without a memory |
 //! | [`breaks`], [`repairs`], [`runs`] | the human loop and history |
@@ -25,6 +26,7 @@ mod frame;
 pub mod gather;
 pub mod init;
 pub mod intents;
+mod lines;
 pub mod migrate;
 mod prepare;
 pub mod profiles;
@@ -33,6 +35,7 @@ pub mod repairs;
 pub mod run;
 pub mod runs;
 pub mod status;
+mod told;
 pub mod watermark;
 
 use std::io::Write;

@@ -26,11 +26,12 @@ use crate::store::contract::{
 };
 use crate::time::Instant;
 
-use super::compose::{self, Slice, Told};
+use super::compose;
 use super::frame::{advance, frame, window_of};
 use super::gather::{Gathered, Question, gather};
 use super::prepare::{Prepared, read_intents};
 use super::progress::Progress;
+use super::told::{Slice, Told};
 use super::{World, deliver};
 
 /// `paysweep run`.
@@ -368,7 +369,10 @@ async fn slice<S: Store>(
     );
     renew(store, job, claim).await?;
     progress.step("gathering what is known", None);
-    let gathered = gather(store, question, operations, file).await?;
+    let mut gathered = gather(store, question, operations, file).await?;
+    if job.is_dry_run {
+        gathered.hear(&told.standings());
+    }
     renew(store, job, claim).await?;
     progress.step("comparing", None);
     let snapshot = gathered.snapshot();

@@ -27,6 +27,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use crate::model::answer::Answer;
 use crate::model::intent::{Intent, IntentKind, IntentStatus, Intents};
 use crate::model::stored::StoredIntents;
 use crate::model::text::Text;
@@ -42,8 +43,8 @@ pub struct Merged {
     pub imported_status: Vec<Option<IntentStatus>>,
     /// The `processor_ref` that the last import shows; empty = none.
     pub imported_processor_ref: Vec<Text>,
-    /// The source of the operation that the row is linked with; empty = no link.
-    pub linked_source: Vec<Text>,
+    /// Who answers the row, as seen from the source that was asked for.
+    pub answer: Vec<Answer>,
     /// Whether the row is seen first.
     pub is_new: Vec<bool>,
     /// Whether the row changed; its version has grown.
@@ -74,9 +75,11 @@ pub fn merge(file: &Intents, stored: &StoredIntents) -> Merged {
         is_gone[*recorded] = true;
         takes_place_of.insert(*imported, *recorded);
     }
-    let link_of = |index: usize| stored.rows.text.get(stored.linked_source[index]);
     // The link of a superseded row goes over to the one that takes its place.
-    let inherited = |at: usize| takes_place_of.get(&at).map_or("", |index| link_of(*index));
+    let inherited = |at: usize| {
+        let recorded = takes_place_of.get(&at);
+        recorded.map_or(Answer::Nobody, |index| stored.answer[*index])
+    };
     let mut merged = Merged::default();
     let mut is_joined = vec![false; file.len()];
     for (index, _) in is_gone.iter().enumerate().filter(|(_, is_gone)| !**is_gone) {
@@ -84,9 +87,9 @@ pub fn merge(file: &Intents, stored: &StoredIntents) -> Merged {
         match in_file.get(id) {
             Some(at) => {
                 is_joined[*at] = true;
-                let own = link_of(index);
-                let linked_source = if own.is_empty() { inherited(*at) } else { own };
-                merged.join(&file.get(*at), stored, index, linked_source);
+                let own = stored.answer[index];
+                let answer = if own.is_linked() { own } else { inherited(*at) };
+                merged.join(&file.get(*at), stored, index, answer);
             }
             None => merged.keep(stored, index),
         }
@@ -108,13 +111,7 @@ pub fn merge(file: &Intents, stored: &StoredIntents) -> Merged {
 
 impl Merged {
     /// A stored row that the file shows as well.
-    fn join(
-        &mut self,
-        file: &Intent<'_>,
-        stored: &StoredIntents,
-        index: usize,
-        linked_source: &str,
-    ) {
+    fn join(&mut self, file: &Intent<'_>, stored: &StoredIntents, index: usize, answer: Answer) {
         let before = stored.rows.get(index);
         let imported_status = stored.imported_status[index];
         let imported_ref = stored.rows.text.get(stored.imported_processor_ref[index]);
@@ -153,7 +150,7 @@ impl Merged {
             &Intent { version, ..after },
             Some(file.status),
             file.processor_ref,
-            linked_source,
+            answer,
         );
         self.mark(false, is_changed, is_touched);
     }
@@ -165,19 +162,19 @@ impl Merged {
             &stored.rows.get(index),
             stored.imported_status[index],
             text.get(stored.imported_processor_ref[index]),
-            text.get(stored.linked_source[index]),
+            stored.answer[index],
         );
         self.mark(false, false, false);
     }
 
     /// A row seen first.
-    fn add(&mut self, file: &Intent<'_>, linked_source: &str) {
+    fn add(&mut self, file: &Intent<'_>, answer: Answer) {
         let row = Intent {
             is_recorded: false,
             version: 1,
             ..*file
         };
-        self.push(&row, Some(file.status), file.processor_ref, linked_source);
+        self.push(&row, Some(file.status), file.processor_ref, answer);
         self.mark(true, false, false);
     }
 
@@ -186,14 +183,14 @@ impl Merged {
         row: &Intent<'_>,
         imported_status: Option<IntentStatus>,
         imported_processor_ref: &str,
-        linked_source: &str,
+        answer: Answer,
     ) {
         self.intents.push(row);
         self.imported_status.push(imported_status);
         let text = &mut self.intents.text;
         self.imported_processor_ref
             .push(text.push(imported_processor_ref));
-        self.linked_source.push(text.push(linked_source));
+        self.answer.push(answer);
     }
 
     fn mark(&mut self, is_new: bool, is_changed: bool, is_touched: bool) {
@@ -256,7 +253,7 @@ fn superseded(
     let by_id = |index: &usize| stored.rows.get(*index).intent_id;
     recorded.sort_unstable_by(|a, b| by_id(a).cmp(by_id(b)));
     let is_linked: HashSet<&str> = (0..stored.rows.len())
-        .filter(|index| !stored.linked_source[*index].is_empty())
+        .filter(|index| stored.answer[*index].is_linked())
         .map(|index| stored.rows.get(index).intent_id)
         .collect();
     let mut candidates: Vec<usize> = in_file
@@ -351,8 +348,11 @@ mod tests {
             let imported_ref = imported.map_or("", |(_, imported_ref)| imported_ref);
             let text = &mut stored.rows.text;
             stored.imported_processor_ref.push(text.push(imported_ref));
-            let source = if is_recorded { "shop" } else { "" };
-            stored.linked_source.push(text.push(source));
+            stored.answer.push(if is_recorded {
+                Answer::Here
+            } else {
+                Answer::Nobody
+            });
         }
         stored
     }
@@ -470,7 +470,7 @@ mod tests {
         assert_eq!(merged.intents.len(), 1);
         let row = merged.intents.get(0);
         assert!(!row.is_recorded);
-        assert_eq!(merged.intents.text.get(merged.linked_source[0]), "shop");
+        assert_eq!(merged.answer[0], Answer::Here);
     }
 
     #[test]
@@ -527,7 +527,7 @@ mod tests {
             rows: first.intents.clone(),
             imported_status: first.imported_status.clone(),
             imported_processor_ref: first.imported_processor_ref.clone(),
-            linked_source: first.linked_source.clone(),
+            answer: first.answer.clone(),
         };
         let again = merge(&file(&rows), &held);
         assert!(!again.is_new.contains(&true));

@@ -9,8 +9,10 @@
 //! | [`breaks`] | the catalogue of break classes, and a break |
 //! | [`repair`] | a local write that closes a break |
 //! | [`run`] | window, coverage, watermark, totals and tally of a run |
+//! | [`answer`] | who answers an intent, as one source sees it |
 //! | [`stored`] | rows as the store holds them |
 
+pub mod answer;
 pub mod breaks;
 pub mod intent;
 pub mod operation;

@@ -1,5 +1,6 @@
 //! Rows as the store holds them: the columns of a batch and what earlier runs made of it.
 
+use super::answer::Answer;
 use super::intent::{IntentStatus, Intents};
 use super::operation::Operations;
 use super::text::Text;
@@ -25,6 +26,6 @@ pub struct StoredIntents {
     pub imported_status: Vec<Option<IntentStatus>>,
     /// The `processor_ref` that the last import showed; empty = none.
     pub imported_processor_ref: Vec<Text>,
-    /// The source of the operation that the row is linked with; empty = no link.
-    pub linked_source: Vec<Text>,
+    /// Who answers the row, as seen from the source that was asked for.
+    pub answer: Vec<Answer>,
 }

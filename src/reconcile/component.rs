@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 use super::keys::{IntentKeys, Key, Keys, OperationKeys};
 use super::rules::{Frame, Rules};
 use super::{Seen, Snapshot, StoredLink};
+use crate::model::answer::Standing;
 use crate::model::intent::Intent;
 use crate::model::operation::{Family, Operation, OperationKind, OperationStatus};
 use crate::money::round_half_up;
@@ -32,7 +33,8 @@ pub(crate) struct Local<'a> {
     pub(crate) keys: IntentKeys,
     pub(crate) row_data: Intent<'a>,
     pub(crate) in_scope: bool,
-    pub(crate) is_linked_elsewhere: bool,
+    /// How operations of other sources that answer it stand; `None` = none does.
+    pub(crate) elsewhere: Option<Standing>,
 }
 
 impl Op<'_> {
@@ -246,7 +248,7 @@ impl<'a> Component<'a> {
                 let reference = component.operations[operation].keys.reference;
                 reference != 0 && !keys.is_reference(reference)
             };
-            if snapshot.is_linked_elsewhere[row]
+            if snapshot.answer[row].elsewhere().is_some()
                 && component.with_id(keys.processor).iter().any(is_of_another)
             {
                 keys.processor = 0;
@@ -271,7 +273,7 @@ impl<'a> Component<'a> {
                 keys,
                 row_data: snapshot.intents.get(row),
                 in_scope: scope.intents[row],
-                is_linked_elsewhere: snapshot.is_linked_elsewhere[row],
+                elsewhere: snapshot.answer[row].elsewhere(),
             });
         }
         component

@@ -41,6 +41,7 @@ use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
 
+use crate::model::answer::Answer;
 use crate::model::breaks::Break;
 use crate::model::intent::Intents;
 use crate::model::operation::{OperationKind, OperationStatus, Operations};
@@ -93,8 +94,8 @@ pub struct Snapshot<'a> {
     pub links: &'a [Option<StoredLink>],
     /// Local rows.
     pub intents: &'a Intents,
-    /// For each intent, whether an operation of another source is linked with it.
-    pub is_linked_elsewhere: &'a [bool],
+    /// For each intent, who answers it by what is stored, as this source sees it.
+    pub answer: &'a [Answer],
     /// Every break of the source that is not resolved: open, acknowledged, closed.
     pub open: &'a [Break],
 }
@@ -313,7 +314,7 @@ fn scope(
             let is_asked = is_asked || is_unsettled;
             let owner = snapshot.intents.text.get(snapshot.intents.source[row]);
             is_asked
-                && !snapshot.is_linked_elsewhere[row]
+                && snapshot.answer[row].elsewhere().is_none()
                 && (owner.is_empty() || owner == rules.source)
         })
         .collect();

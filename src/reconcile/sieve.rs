@@ -50,7 +50,7 @@ pub(crate) fn settle(
         && operations.invalid[operation].is_empty()
         && !is_far_ahead(operations.occurred_at[operation], frame)
         && intents.invalid[intent].is_empty()
-        && !snapshot.is_linked_elsewhere[intent]
+        && snapshot.answer[intent].elsewhere().is_none()
         && !matches!(snapshot.seen[operation], Seen::Changed | Seen::Repeat)
         && !open.is_about_operation(own.id)
         && !open.is_about_intent(local.id)

@@ -45,7 +45,7 @@ delegate! {
     fn set_watermark(claim: &Claim, to: &Watermark, note: &Note<'_>, gap: Option<&Break>) -> ();
     fn counts(source: &str, scope: &str) -> Counts;
     fn operations(source: &str, selection: OperationSelection<'_>) -> StoredOperations;
-    fn intents(scope: &str, selection: IntentSelection<'_>) -> StoredIntents;
+    fn intents(scope: &str, seen_from: &str, selection: IntentSelection<'_>) -> StoredIntents;
     fn open_breaks(sources: &[&str], as_of: Instant) -> Vec<Break>;
     fn commit(claim: &Claim, commit: &Commit<'_>) -> Receipt;
     fn is_committed(run_id: &str, source: &str) -> bool;

@@ -468,10 +468,11 @@ pub trait Store {
         selection: OperationSelection<'_>,
     ) -> Result<StoredOperations, Failure>;
 
-    /// Intents of a scope with their links.
+    /// Intents of a scope, with who answers them as the source `seen_from` sees it.
     async fn intents(
         &mut self,
         scope: &str,
+        seen_from: &str,
         selection: IntentSelection<'_>,
     ) -> Result<StoredIntents, Failure>;
 

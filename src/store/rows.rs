@@ -1,6 +1,7 @@
 //! Rows of both sides as every engine gives them: words become enums, numbers become money and time.
 
 use crate::exit::{Exit, Failure};
+use crate::model::answer::{Answer, Standings};
 use crate::model::intent::{Intent, IntentKind, IntentStatus};
 use crate::model::operation::{IdKind, Operation, OperationKind, OperationStatus};
 use crate::model::stored::{StoredIntents, StoredOperations};
@@ -116,7 +117,7 @@ pub(super) fn operation(stored: &mut StoredOperations, row: &impl Fields) -> Res
     Ok(())
 }
 
-/// How many columns [`intent`] reads; the last is the source of the match.
+/// How many columns [`intent`] reads; the last are its links, by [`link_facts`].
 pub(super) const INTENT_COLUMNS: usize = 20;
 
 /// The columns of an intent `i`, as [`intent`] reads them, without the last; those that may be null stand between the
@@ -136,13 +137,64 @@ macro_rules! intent_columns {
 }
 pub(super) use intent_columns;
 
-/// Takes one row of [`intent_columns`] with the source of the match.
+/// A link `m` of an intent as [`answer`] reads it: [`HERE`] for one of the source that asks, else the facts of its
+/// operation by which it is told whether money stands there.
+macro_rules! link_facts {
+    ($seen_from:literal) => {
+        concat!(
+            "case when m.source = ", $seen_from, " then '=' else (select concat_ws(' ', e.kind, e.status, \
+             cast(e.amount_minor as text), e.currency, coalesce(cast(e.fee_minor as text), '-'), \
+             coalesce(cast(e.net_minor as text), '-'), e.settle_currency) from operations as e \
+             where e.source = m.source and e.operation_id = m.operation_id and e.account = m.account) end"
+        )
+    };
+}
+pub(super) use link_facts;
+
+const HERE: &str = "=";
+
+/// Reads the links of an intent, joined by commas.
+fn answer(kind: IntentKind, links: &str) -> Result<Answer, Failure> {
+    let mut standings: Option<Standings> = None;
+    for link in links.split_terminator(',').filter(|link| *link != HERE) {
+        let fields: Vec<&str> = link.split(' ').collect();
+        let &[kind, status, amount, currency, fee, net, settle] = fields.as_slice() else {
+            return Err(unreadable("links", links));
+        };
+        standings.get_or_insert_default().add(&Operation {
+            kind: word("kind", kind, OperationKind::from_word)?,
+            status: word("status", status, OperationStatus::from_word)?,
+            amount_minor: number("amount_minor", amount)?,
+            currency: word("currency", currency, Currency::parse)?,
+            fee_minor: maybe_number("fee_minor", fee)?,
+            net_minor: maybe_number("net_minor", net)?,
+            settle_currency: word("settle_currency", settle, Currency::parse)?,
+            ..Operation::EMPTY
+        });
+    }
+    Ok(match standings {
+        Some(standings) => Answer::Elsewhere(standings.standing(kind)),
+        None if links.is_empty() => Answer::Nobody,
+        None => Answer::Here,
+    })
+}
+
+fn number(column: &str, text: &str) -> Result<i64, Failure> {
+    text.parse().map_err(|_| unreadable(column, text))
+}
+
+fn maybe_number(column: &str, text: &str) -> Result<Option<i64>, Failure> {
+    (text != "-").then(|| number(column, text)).transpose()
+}
+
+/// Takes one row of [`intent_columns`] with its links.
 pub(super) fn intent(stored: &mut StoredIntents, row: &impl Fields) -> Result<(), Failure> {
     let attempt = row.maybe(8)?;
+    let kind = word("kind", row.text(2)?, IntentKind::from_word)?;
     stored.rows.push(&Intent {
         intent_id: row.text(0)?,
         idempotency_key: row.text(1)?,
-        kind: word("kind", row.text(2)?, IntentKind::from_word)?,
+        kind,
         amount_minor: row.int(3)?,
         currency: word("currency", row.text(4)?, Currency::parse)?,
         status: word("status", row.text(5)?, IntentStatus::from_word)?,
@@ -164,6 +216,6 @@ pub(super) fn intent(stored: &mut StoredIntents, row: &impl Fields) -> Result<()
     stored.imported_status.push(imported);
     let text = &mut stored.rows.text;
     stored.imported_processor_ref.push(text.push(row.text(18)?));
-    stored.linked_source.push(text.push(row.text(19)?));
+    stored.answer.push(answer(kind, row.text(19)?)?);
     Ok(())
 }

@@ -152,10 +152,11 @@ impl<D: Database> Store for SqlStore<D> {
     async fn intents(
         &mut self,
         scope: &str,
+        seen_from: &str,
         selection: IntentSelection<'_>,
     ) -> Result<StoredIntents, Failure> {
         self.database
-            .read(async |session| session.intents(scope, selection).await)
+            .read(async |session| session.intents(scope, seen_from, selection).await)
             .await
     }
 

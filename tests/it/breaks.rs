@@ -1368,7 +1368,7 @@ fn absence_is_said_only_of_what_was_read_whole() {
         (
             "another source owns the row, or answered it",
             "A charge 1000 succeeded source=bank
-             B charge 1000 succeeded elsewhere",
+             B charge 1000 succeeded elsewhere=stands",
             "",
         ),
         (
@@ -2187,7 +2187,7 @@ fn the_same_thing_paid_on_another_account_is_a_duplicate() {
     check_all(&[(
         "another source answers the intent already",
         "ch_1 charge succeeded 1000 ref=A
-         A charge 1000 succeeded elsewhere",
+         A charge 1000 succeeded elsewhere=stands",
         "break duplicate_charge A ch_1 1000",
     )]);
 }
@@ -2199,13 +2199,13 @@ fn a_decline_beside_a_success_at_another_source_is_a_failed_attempt() {
         (
             "the success is known",
             "t_1 charge failed 1000 ref=A
-             A charge 1000 succeeded elsewhere",
+             A charge 1000 succeeded elsewhere=stands",
             ignored,
         ),
         (
             "so it is where the decline shows that nothing moved",
             "t_1 charge failed 1000 ref=A net=0
-             A charge 1000 succeeded elsewhere",
+             A charge 1000 succeeded elsewhere=stands",
             ignored,
         ),
         (
@@ -2234,7 +2234,7 @@ fn a_decline_beside_a_success_at_another_source_is_a_failed_attempt() {
         (
             "an id is one of its source",
             "x_1 charge succeeded 2000 ref=B
-             A charge 1000 succeeded proc=x_1 elsewhere
+             A charge 1000 succeeded proc=x_1 elsewhere=stands
              B charge 2000 pending",
             "match B x_1 reference
              break status_behind B x_1 2000 repaired
@@ -2243,7 +2243,7 @@ fn a_decline_beside_a_success_at_another_source_is_a_failed_attempt() {
         (
             "without a reference the id is all there is: it is never called unknown",
             "x_1 charge succeeded 1000
-             A charge 1000 succeeded proc=x_1 elsewhere",
+             A charge 1000 succeeded proc=x_1 elsewhere=stands",
             "break duplicate_charge A x_1 1000",
         ),
     ] {

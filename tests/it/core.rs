@@ -76,7 +76,7 @@ fn intent() -> impl Strategy<Value = String> {
         (
             one_of(&["", "parent=P", "parent=P", "parent=A", "parent=A"]),
             one_of(&["", "", "attempt=1", "attempt=2"]),
-            one_of(&["", "", "", "source=shop", "source=other", "elsewhere"]),
+            one_of(&["", "", "", "source=shop", "source=other", "elsewhere=fell", "elsewhere=waits", "elsewhere=stands"]),
         ),
     )
         .prop_map(

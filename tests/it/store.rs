@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use paysweep::exit::{Exit, Failure};
+use paysweep::model::answer::Answer;
 use paysweep::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, CloseAs};
 use paysweep::model::intent::{Intent, IntentKind, IntentStatus, Intents};
 use paysweep::model::operation::{Operation, OperationKind, OperationStatus, Operations};
@@ -269,7 +270,7 @@ pub(crate) async fn import(store: &mut impl Store, rows: &[Intent<'_>]) {
 
 async fn only_intent(store: &mut impl Store, id: &str) -> (IntentStatus, String, u32) {
     let found = store
-        .intents(SCOPE, IntentSelection::Ids(&[id]))
+        .intents(SCOPE, SOURCE, IntentSelection::Ids(&[id]))
         .await
         .expect("intents");
     assert_eq!(found.rows.len(), 1, "{id}");
@@ -328,11 +329,11 @@ async fn what_was_committed_is_read_back_with_its_links(mut store: impl Store) {
     assert_eq!(found.linked_rule, [Some(Rule::Reference), None]);
     assert_eq!(found.rows.text.get(found.linked_intent[0]), "A");
     let found = store
-        .intents(SCOPE, IntentSelection::All)
+        .intents(SCOPE, SOURCE, IntentSelection::All)
         .await
         .expect("intents");
     assert_eq!(found.rows.get(0), intent("A", IntentStatus::Succeeded));
-    assert_eq!(found.rows.text.get(found.linked_source[0]), SOURCE);
+    assert_eq!(found.answer[0], Answer::Here);
 }
 
 async fn each_selection_finds_what_it_promises(mut store: impl Store) {
@@ -472,7 +473,10 @@ async fn intents_are_found_by_every_key_they_bear(mut store: impl Store) {
         (IntentSelection::Keys(&[""]), &[]),
     ];
     for (selection, want) in table {
-        let found = store.intents(SCOPE, selection).await.expect("intents");
+        let found = store
+            .intents(SCOPE, SOURCE, selection)
+            .await
+            .expect("intents");
         let got: Vec<&str> = found.rows.iter().map(|row| row.intent_id).collect();
         assert_eq!(got, want, "{selection:?}");
     }
@@ -819,13 +823,13 @@ async fn a_recorded_row_is_linked_and_gives_way_to_the_imported_one(mut store: i
     };
     commit(&mut store, &written).await;
     let found = store
-        .intents(SCOPE, IntentSelection::Ids(&["recorded-1"]))
+        .intents(SCOPE, SOURCE, IntentSelection::Ids(&["recorded-1"]))
         .await
         .expect("intents");
     let row = found.rows.get(0);
     assert_eq!((row.amount_minor, row.is_recorded), (400, true));
     assert_eq!(found.imported_status, [None]);
-    assert_eq!(found.rows.text.get(found.linked_source[0]), SOURCE);
+    assert_eq!(found.answer[0], Answer::Here);
 
     let imported = intents(&[Intent {
         kind: IntentKind::Refund,
@@ -846,12 +850,12 @@ async fn a_recorded_row_is_linked_and_gives_way_to_the_imported_one(mut store: i
         .await
         .expect("an import");
     let found = store
-        .intents(SCOPE, IntentSelection::All)
+        .intents(SCOPE, SOURCE, IntentSelection::All)
         .await
         .expect("intents");
     let ids: Vec<&str> = found.rows.iter().map(|row| row.intent_id).collect();
     assert_eq!(ids, ["A", "R-7"]);
-    assert_eq!(found.rows.text.get(found.linked_source[1]), SOURCE);
+    assert_eq!(found.answer[1], Answer::Here);
     let operations = store
         .operations(SOURCE, OperationSelection::All)
         .await

@@ -565,7 +565,10 @@ async fn picture(store: &mut impl Store) -> Vec<String> {
         IntentSelection::Keys(&["A", "ch_1", "0012", "😀", "x"]),
         IntentSelection::Ids(&["A", "a", "é\u{308}", "recorded-1"]),
     ] {
-        let found = store.intents(SCOPE, selection).await.expect("intents");
+        let found = store
+            .intents(SCOPE, "shop", selection)
+            .await
+            .expect("intents");
         let mut rows: Vec<String> = (0..found.rows.len())
             .map(|at| {
                 let text = &found.rows.text;
@@ -574,7 +577,7 @@ async fn picture(store: &mut impl Store) -> Vec<String> {
                     found.rows.get(at),
                     found.imported_status[at],
                     text.get(found.imported_processor_ref[at]),
-                    text.get(found.linked_source[at])
+                    found.answer[at]
                 )
             })
             .collect();

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use paysweep::model::answer::{Answer, Standing};
 use paysweep::model::breaks::{
     Break, BreakClass, BreakDisposition, BreakState, CloseAs, Policy, Severity,
 };
@@ -44,7 +45,7 @@ pub(crate) struct World {
     pub(crate) open: Vec<Break>,
     ledger: BTreeSet<String>,
     links: BTreeMap<(String, String), Linked>,
-    linked_elsewhere: BTreeSet<String>,
+    elsewhere: BTreeMap<String, Standing>,
     pub(crate) rules: Rules,
     pub(crate) frame: Frame,
 }
@@ -137,7 +138,7 @@ pub(crate) fn push_operation(line: &str, operations: &mut Operations) {
     operations.push(&row);
 }
 
-fn push_intent(line: &str, intents: &mut Intents, elsewhere: &mut BTreeSet<String>) {
+fn push_intent(line: &str, intents: &mut Intents, elsewhere: &mut BTreeMap<String, Standing>) {
     let words: Vec<String> = line
         .split_whitespace()
         .map(|word| word.replace('·', " "))
@@ -167,8 +168,14 @@ fn push_intent(line: &str, intents: &mut Intents, elsewhere: &mut BTreeSet<Strin
                 Some(("source", value)) => row.source = value,
                 Some(("written", value)) => row.written_amount = value,
                 Some(("invalid", value)) => row.invalid = value,
-                None if word == "elsewhere" => {
-                    elsewhere.insert(row.intent_id.to_owned());
+                Some(("elsewhere", value)) => {
+                    let standing = match value {
+                        "fell" => Standing::Fell,
+                        "waits" => Standing::Waits,
+                        "stands" => Standing::Stands,
+                        _ => panic!("what is {word} in {line}"),
+                    };
+                    elsewhere.insert(row.intent_id.to_owned(), standing);
                 }
                 _ => panic!("what is {word} in {line}"),
             }
@@ -232,7 +239,7 @@ impl World {
             open: Vec::new(),
             ledger: BTreeSet::new(),
             links: BTreeMap::new(),
-            linked_elsewhere: BTreeSet::new(),
+            elsewhere: BTreeMap::new(),
             rules: Rules::new("shop"),
             frame: Frame {
                 as_of: at(NOW),
@@ -261,7 +268,7 @@ impl World {
                 "frame" => words[1..].iter().for_each(|word| self.frame(word)),
                 "stored" => self.stored.push(line["stored".len()..].trim().to_owned()),
                 _ if words[2].parse::<i64>().is_ok() => {
-                    push_intent(line, &mut self.intents, &mut self.linked_elsewhere);
+                    push_intent(line, &mut self.intents, &mut self.elsewhere);
                 }
                 _ => self.feed.push(line.to_owned()),
             }
@@ -396,10 +403,13 @@ impl World {
         }
         let recognised = recognise(feed, &self.stored_operations(), &self.intents);
         let links = recognised.links(&self.intents);
-        let elsewhere: Vec<bool> = self
+        let answer: Vec<Answer> = self
             .intents
             .iter()
-            .map(|row| self.linked_elsewhere.contains(row.intent_id))
+            .map(|row| {
+                let elsewhere = self.elsewhere.get(row.intent_id);
+                elsewhere.map_or(Answer::Nobody, |&standing| Answer::Elsewhere(standing))
+            })
             .collect();
         let snapshot = Snapshot {
             operations: &recognised.operations,
@@ -407,7 +417,7 @@ impl World {
             changes: &recognised.changes,
             links: &links,
             intents: &self.intents,
-            is_linked_elsewhere: &elsewhere,
+            answer: &answer,
             open: &self.open,
         };
         let outcome = core(&snapshot, &self.rules, &self.frame);
@@ -564,7 +574,7 @@ impl World {
     /// Changes a row by hand, as an import does.
     pub(crate) fn edit(&mut self, line: &str) {
         let mut edited = Intents::default();
-        push_intent(line, &mut edited, &mut self.linked_elsewhere);
+        push_intent(line, &mut edited, &mut self.elsewhere);
         let new = edited.get(0);
         let mut rows = Intents::default();
         for row in self.intents.iter() {

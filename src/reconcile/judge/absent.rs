@@ -12,10 +12,7 @@ use crate::reconcile::absence::{Absence, absence};
 impl Judge<'_, '_> {
     /// The verdict about an intent that nothing answers.
     pub(super) fn absent(&mut self, at: usize) {
-        if self.is_intent_done[at]
-            || self.c.intents[at].is_linked_elsewhere
-            || !self.c.intents[at].in_scope
-        {
+        if self.is_intent_done[at] || !self.c.intents[at].in_scope {
             return;
         }
         if self.is_on_its_way(at) {

@@ -6,6 +6,7 @@ use hashbrown::HashSet;
 
 use super::Judge;
 use super::group::{Group, Money};
+use crate::model::answer::Standing;
 use crate::model::breaks::BreakClass;
 use crate::model::intent::IntentStatus;
 use crate::model::operation::Family;
@@ -38,8 +39,13 @@ impl Judge<'_, '_> {
             .find(|extra| group.money == Money::Back && is_success && stands(extra))
     }
 
-    /// A succeeded row that names another operation, one that lies before everything that was read, has been satisfied
-    /// already: what comes now is a further claim.
+    /// Whether money stands behind the intent at another source.
+    pub(super) fn stands_elsewhere(&self, at: usize) -> bool {
+        self.c.intents[at].elsewhere == Some(Standing::Stands)
+    }
+
+    /// A row that money stands behind at another source, and a succeeded one that names another operation, one that lies
+    /// before everything that was read, has been satisfied already: what comes now is a further claim.
     pub(super) fn is_second_claim(&self, at: usize, group: &Group) -> bool {
         let local = &self.c.intents[at];
         let is_named = |&operation: &usize| {
@@ -47,17 +53,18 @@ impl Judge<'_, '_> {
             [keys.id, keys.object, keys.parent].contains(&local.keys.processor)
                 || self.links.is_stored[operation]
         };
-        let is_satisfied =
-            local.row_data.status == IntentStatus::Succeeded && group.money == Money::Kept;
-        if local.is_linked_elsewhere {
-            // Another source answers it: the same thing was paid twice, on two accounts.
+        if self.stands_elsewhere(at) {
+            // The same thing was paid twice, on two accounts.
             let is_ours = group
                 .members
                 .iter()
                 .any(|&member| self.links.is_stored[member]);
-            return is_satisfied && !is_ours && !group.members.is_empty();
+            return group.money == Money::Kept && !is_ours && !group.members.is_empty();
         }
+        let is_satisfied =
+            local.row_data.status == IntentStatus::Succeeded && group.money == Money::Kept;
         is_satisfied
+            && local.elsewhere.is_none()
             && local.keys.processor != 0
             && local
                 .row_data

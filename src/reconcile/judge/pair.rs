@@ -463,7 +463,7 @@ impl Judge<'_, '_> {
         let is_left_to_others =
             local.row_data.source.is_empty() && !self.context.frame.judges_unowned;
         group.money == Money::None
-            && (local.is_linked_elsewhere || is_left_to_others)
+            && (local.elsewhere.is_some() || is_left_to_others)
             && !group.members.iter().any(is_own)
     }
 
@@ -506,7 +506,7 @@ impl Judge<'_, '_> {
             Money::Back => (None, format!("{money} came back")),
             _ => (None, self.says(operation)),
         };
-        let another_stands = self.c.intents[at].is_linked_elsewhere
+        let another_stands = self.stands_elsewhere(at)
             || self.another_stands(at)
             || group.extras.iter().any(|&extra| !self.is_given_back(extra));
         let holds_nothing = matches!(group.money, Money::Back | Money::None);

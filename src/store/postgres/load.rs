@@ -15,7 +15,8 @@ use crate::exit::Failure;
 use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::store::contract::{IntentSelection, OperationSelection};
 use crate::store::rows::{
-    self, Fields, INTENT_COLUMNS, OPERATION_COLUMNS, intent_columns, operation_columns, unreadable,
+    self, Fields, INTENT_COLUMNS, OPERATION_COLUMNS, intent_columns, link_facts, operation_columns,
+    unreadable,
 };
 use crate::store::sql::engine::{Value, keys as listed};
 
@@ -78,27 +79,34 @@ const OPERATIONS_OF_PAYOUTS: &str = operations_from!(
      and o.account = found.account"
 );
 
-/// The intents `i` of a condition, with the source of their match: of the operation that satisfies it, else of any.
+/// The intents `i` of a condition, with their links as the source that the last value names sees them.
 macro_rules! intents_from {
-    ($from:literal) => {
+    ($seen_from:literal, $from:literal) => {
         concat!(
             "select ",
             intent_columns!("", ""),
-            ", coalesce(p.source, (select min(m.source) from matches as m \
-             where m.intent_id = i.intent_id and m.scope = i.scope and m.is_principal = 0), '') \
+            ", concat_ws(',', case when m.source is not null then ",
+            link_facts!($seen_from),
+            " end, (select string_agg(",
+            link_facts!($seen_from),
+            ", ',') from matches as m \
+             where m.intent_id = i.intent_id and m.scope = i.scope and m.is_principal = 0)) \
              from ",
             $from,
-            " left join matches as p on p.intent_id = i.intent_id and p.scope = i.scope \
-             and p.is_principal = 1 order by i.intent_id"
+            " left join matches as m on m.intent_id = i.intent_id and m.scope = i.scope \
+             and m.is_principal = 1 order by i.intent_id"
         )
     };
 }
 
-const ALL_INTENTS: &str =
-    intents_from!("(select * from intents where scope = $1 and superseded_by = '') as i");
+const ALL_INTENTS: &str = intents_from!(
+    "$2",
+    "(select * from intents where scope = $1 and superseded_by = '') as i"
+);
 
 /// Three parts that have no row in common.
 const RECENT_OR_OPEN_INTENTS: &str = intents_from!(
+    "$3",
     "(select * from intents where scope = $1 and created_at >= $2 and superseded_by = '' \
      union all \
      select * from intents where scope = $1 and status in ('created', 'pending') \
@@ -113,6 +121,7 @@ const RECENT_OR_OPEN_INTENTS: &str = intents_from!(
 );
 
 const INTENTS_BY_KEYS: &str = intents_from!(
+    "$3",
     "(select intent_id from intents where scope = $1 and intent_id = any($2) \
      union select intent_id from intents where scope = $1 and idempotency_key <> '' \
      and idempotency_key = any($2) \
@@ -126,6 +135,7 @@ const INTENTS_BY_KEYS: &str = intents_from!(
 );
 
 const INTENTS_BY_ID: &str = intents_from!(
+    "$3",
     "(select * from intents where scope = $1 and intent_id = any($2) and superseded_by = '') as i"
 );
 
@@ -174,14 +184,22 @@ pub(super) async fn operations(
             .await?;
         }
         OperationSelection::Keys(keys) => {
-            by_keys(session, doing, OPERATIONS_BY_KEYS, source, keys, &mut take).await?;
+            by_keys(
+                session,
+                doing,
+                OPERATIONS_BY_KEYS,
+                (source, None),
+                keys,
+                &mut take,
+            )
+            .await?;
         }
         OperationSelection::Payouts(keys) => {
             by_keys(
                 session,
                 doing,
                 OPERATIONS_OF_PAYOUTS,
-                source,
+                (source, None),
                 keys,
                 &mut take,
             )
@@ -195,6 +213,7 @@ pub(super) async fn operations(
 pub(super) async fn intents(
     session: &mut PgSession,
     scope: &str,
+    seen_from: &str,
     selection: IntentSelection<'_>,
 ) -> Result<StoredIntents, Failure> {
     let doing = "reading intents";
@@ -205,17 +224,40 @@ pub(super) async fn intents(
     };
     match selection {
         IntentSelection::All => {
-            each(session, doing, ALL_INTENTS, &[scope.into()], take).await?;
+            each(
+                session,
+                doing,
+                ALL_INTENTS,
+                &[scope.into(), seen_from.into()],
+                take,
+            )
+            .await?;
         }
         IntentSelection::Since(from) => {
-            let values = [scope.into(), from.0.into()];
+            let values = [scope.into(), from.0.into(), seen_from.into()];
             each(session, doing, RECENT_OR_OPEN_INTENTS, &values, take).await?;
         }
         IntentSelection::Keys(keys) => {
-            by_keys(session, doing, INTENTS_BY_KEYS, scope, keys, &mut take).await?;
+            by_keys(
+                session,
+                doing,
+                INTENTS_BY_KEYS,
+                (scope, Some(seen_from)),
+                keys,
+                &mut take,
+            )
+            .await?;
         }
         IntentSelection::Ids(keys) => {
-            by_keys(session, doing, INTENTS_BY_ID, scope, keys, &mut take).await?;
+            by_keys(
+                session,
+                doing,
+                INTENTS_BY_ID,
+                (scope, Some(seen_from)),
+                keys,
+                &mut take,
+            )
+            .await?;
         }
     }
     Ok(stored)
@@ -226,7 +268,7 @@ async fn by_keys(
     session: &mut PgSession,
     doing: &str,
     question: &'static str,
-    source_or_scope: &str,
+    (source_or_scope, seen_from): (&str, Option<&str>),
     keys: &[&str],
     take: &mut impl FnMut(&PgRow) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -234,7 +276,8 @@ async fn by_keys(
     let mut seen = std::collections::HashSet::new();
     let is_one_question = keys.len() <= KEYS_MAX;
     for chunk in keys.chunks(KEYS_MAX) {
-        let values = [source_or_scope.into(), listed(chunk)];
+        let mut values = vec![source_or_scope.into(), listed(chunk)];
+        values.extend(seen_from.map(Value::from));
         each(session, doing, question, &values, |row| {
             // Id and account, or id and idempotency key: the same row has the same.
             let is_new =

@@ -266,8 +266,9 @@ impl Engine for PgSession {
     async fn intents(
         &mut self,
         scope: &str,
+        seen_from: &str,
         selection: IntentSelection<'_>,
     ) -> Result<StoredIntents, Failure> {
-        load::intents(self, scope, selection).await
+        load::intents(self, scope, seen_from, selection).await
     }
 }

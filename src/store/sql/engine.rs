@@ -173,6 +173,7 @@ pub(crate) trait Engine {
     async fn intents(
         &mut self,
         scope: &str,
+        seen_from: &str,
         selection: IntentSelection<'_>,
     ) -> Result<StoredIntents, Failure>;
 

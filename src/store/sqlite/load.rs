@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::store::contract::{IntentSelection, OperationSelection};
 use crate::store::rows::{
-    self, INTENT_COLUMNS, OPERATION_COLUMNS, intent_columns, operation_columns,
+    self, INTENT_COLUMNS, OPERATION_COLUMNS, intent_columns, link_facts, operation_columns,
 };
 use crate::store::sql::engine::KEYS_MAX;
 
@@ -88,14 +88,18 @@ const PARTS_OF_PAYOUTS: &str = row_numbers!(
     and operation_id in (select value from json_each(?2))"
 );
 
-/// The columns of an intent, with the source of its match: of the operation that satisfies it, else of any.
+/// The columns of an intent, with its links as the source `?2` sees them.
 macro_rules! columns_of_intents {
     () => {
         concat!(
             intent_columns!("coalesce(", ", '')"),
-            ", coalesce((select m.source from matches as m where m.intent_id = i.intent_id \
-             and m.scope = i.scope and m.is_principal = 1), (select min(m.source) from matches as m \
-             where m.intent_id = i.intent_id and m.scope = i.scope and m.is_principal = 0), '')"
+            ", concat_ws(',', (select ",
+            link_facts!("?2"),
+            " from matches as m where m.intent_id = i.intent_id and m.scope = i.scope \
+             and m.is_principal = 1), (select group_concat(",
+            link_facts!("?2"),
+            ") from matches as m where m.intent_id = i.intent_id and m.scope = i.scope \
+             and m.is_principal = 0))"
         )
     };
 }
@@ -196,9 +200,14 @@ pub(super) async fn operations(
     };
     let mut stored = StoredOperations::default();
     let rows = packed::sorted(rows);
-    packed::read(connection, &LISTED_OPERATIONS, doing, &rows, |fields| {
-        rows::operation(&mut stored, &fields)
-    })
+    packed::read(
+        connection,
+        &LISTED_OPERATIONS,
+        source,
+        doing,
+        &rows,
+        |fields| rows::operation(&mut stored, &fields),
+    )
     .await?;
     Ok(stored)
 }
@@ -225,6 +234,7 @@ async fn found(
 pub(super) async fn intents(
     connection: &mut SqliteConnection,
     scope: &str,
+    seen_from: &str,
     selection: IntentSelection<'_>,
 ) -> Result<StoredIntents, Failure> {
     let doing = "reading intents";
@@ -252,9 +262,14 @@ pub(super) async fn intents(
     };
     let mut stored = StoredIntents::default();
     let rows = packed::sorted(rows);
-    packed::read(connection, &LISTED_INTENTS, doing, &rows, |fields| {
-        rows::intent(&mut stored, &fields)
-    })
+    packed::read(
+        connection,
+        &LISTED_INTENTS,
+        seen_from,
+        doing,
+        &rows,
+        |fields| rows::intent(&mut stored, &fields),
+    )
     .await?;
     Ok(stored)
 }

@@ -21,7 +21,8 @@ const ROW: char = '\u{1e}';
 /// How many rows travel as one text.
 const ROWS_PER_TEXT: usize = 1_000;
 
-/// Two statements that read the same columns of the rows whose numbers stand in the list `?1`: packed, and as JSON.
+/// Two statements that read the same columns of the rows whose numbers stand in the list `?1`, as the source `?2` sees
+/// them: packed, and as JSON.
 pub(super) struct Packed {
     /// One row: how many rows, and their packed text.
     pub(super) together: &'static str,
@@ -56,6 +57,7 @@ pub(super) async fn numbers_of(
 pub(super) async fn read(
     connection: &mut SqliteConnection,
     statement: &Packed,
+    seen_from: &str,
     doing: &str,
     rows: &[i64],
     mut take: impl FnMut(&[&str]) -> Result<(), Failure>,
@@ -65,13 +67,14 @@ pub(super) async fn read(
     for chunk in rows.chunks(ROWS_PER_TEXT).chain([[].as_slice()]) {
         let ask = sqlx::query_as(statement.together)
             .bind(numbers(chunk))
+            .bind(seen_from)
             .fetch_one(&mut *connection);
         // The last answer is taken apart while the engine's thread makes the next one.
         let (next, is_taken) = tokio::join!(ask, async {
             take_packed(&answer, statement.columns, &mut take)
         });
         if !is_taken? {
-            take_plain(connection, statement, doing, answered, &mut take).await?;
+            take_plain(connection, statement, seen_from, doing, answered, &mut take).await?;
         }
         answer = next.doing(doing)?;
         answered = chunk;
@@ -103,12 +106,14 @@ fn take_packed(
 async fn take_plain(
     connection: &mut SqliteConnection,
     statement: &Packed,
+    seen_from: &str,
     doing: &str,
     rows: &[i64],
     take: &mut impl FnMut(&[&str]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let plain: Vec<String> = sqlx::query_scalar(statement.one_by_one)
         .bind(numbers(rows))
+        .bind(seen_from)
         .fetch_all(connection)
         .await
         .doing(doing)?;

@@ -1,0 +1,188 @@
+//! What a run has to tell: its slices as they were judged, and what failed.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::exit::Failure;
+use crate::model::answer::{Standing, Standings};
+use crate::model::breaks::Break;
+use crate::model::intent::IntentKind;
+use crate::model::run::{Basis, Watermark};
+use crate::model::verdict::Disposition;
+use crate::reconcile::rules::Frame;
+use crate::reconcile::{Outcome, Seen};
+use crate::settings::SourceSettings;
+use crate::source::files::Feed;
+use crate::store::contract::{Carried as StoredCarried, Receipt, Unconfirmed};
+use crate::time::Instant;
+
+use super::gather::Gathered;
+
+/// One source of a run, judged and — unless dry — committed.
+pub struct Slice {
+    pub(super) name: String,
+    pub(super) has_memory: bool,
+    has_stored_watermark: bool,
+    pub(super) frame: Frame,
+    pub(super) watermark_before: Option<Instant>,
+    pub(super) watermark_after: Option<Instant>,
+    pub(super) feed: Feed,
+    pub(super) gathered: Gathered,
+    pub(super) outcome: Outcome,
+    pub(super) conflict_breaks: Vec<Break>,
+}
+
+impl Slice {
+    /// A source of `run`.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "a slice is what all of these came to"
+    )]
+    pub fn new(
+        source: &SourceSettings,
+        frame: Frame,
+        stored: Option<&Watermark>,
+        advance: Option<Watermark>,
+        feed: Feed,
+        gathered: Gathered,
+        outcome: Outcome,
+        receipt: Receipt,
+    ) -> Slice {
+        let before = stored.map_or(source.start, |watermark| watermark.hi);
+        Slice {
+            name: source.name.clone(),
+            has_memory: true,
+            has_stored_watermark: stored.is_some(),
+            frame,
+            watermark_before: Some(before),
+            watermark_after: Some(advance.map_or(before, |watermark| watermark.hi)),
+            feed,
+            gathered,
+            outcome,
+            conflict_breaks: receipt.conflict_breaks,
+        }
+    }
+
+    /// A comparison without a memory.
+    pub fn without_memory(
+        name: &str,
+        frame: Frame,
+        feed: Feed,
+        gathered: Gathered,
+        outcome: Outcome,
+    ) -> Slice {
+        Slice {
+            name: name.to_owned(),
+            has_memory: false,
+            has_stored_watermark: false,
+            frame,
+            watermark_before: None,
+            watermark_after: None,
+            feed,
+            gathered,
+            outcome,
+            conflict_breaks: Vec::new(),
+        }
+    }
+}
+
+impl Slice {
+    /// The oldest row of a feed that does not reach back to where the last run ended.
+    pub(super) fn begins_after_watermark(&self) -> Option<Instant> {
+        let operations = &self.gathered.recognised.operations;
+        let oldest = (0..operations.len())
+            .filter(|&row| !matches!(self.gathered.recognised.seen[row], Seen::Stored))
+            .map(|row| operations.occurred_at[row])
+            .min()?;
+        let is_next_run = self.frame.window.basis == Basis::Watermark && self.has_stored_watermark;
+        (is_next_run && self.watermark_before.is_some_and(|mark| oldest > mark)).then_some(oldest)
+    }
+
+    /// How far the source is complete.
+    pub fn covered(&self) -> Option<Instant> {
+        self.frame.covered
+    }
+}
+
+/// Everything that a run has to tell.
+#[derive(Default)]
+pub struct Told {
+    /// Sources that were judged.
+    pub slices: Vec<Slice>,
+    /// Sources that could not be.
+    pub failures: Vec<Failure>,
+    pub(super) failed_sources: Vec<String>,
+    /// What earlier runs owe.
+    pub carried: StoredCarried,
+    /// Repairs that no import has shown yet.
+    pub unconfirmed: Unconfirmed,
+}
+
+impl Told {
+    /// A source failed.
+    pub fn fail(&mut self, source: &str, failure: Failure) {
+        self.failed_sources.push(source.to_owned());
+        self.failures.push(failure);
+    }
+
+    /// How the operations that the sources so far answer intents with stand, by intent.
+    pub fn standings(&self) -> HashMap<String, Standing> {
+        let mut sums: HashMap<&str, (IntentKind, Standings)> = HashMap::new();
+        for slice in &self.slices {
+            let (operations, intents) = (
+                &slice.gathered.recognised.operations,
+                &slice.gathered.merged.intents,
+            );
+            for link in &slice.outcome.links {
+                let intent = intents.get(link.intent);
+                sums.entry(intent.intent_id)
+                    .or_insert((intent.kind, Standings::default()))
+                    .1
+                    .add(&operations.get(link.operation));
+            }
+        }
+        sums.into_iter()
+            .map(|(id, (kind, sum))| (id.to_owned(), sum.standing(kind)))
+            .collect()
+    }
+
+    /// For each slice, the intents that another slice says more about; of equal verdicts the first counts.
+    pub(super) fn told_by_others(&self) -> Vec<HashSet<usize>> {
+        let mut weaker = vec![HashSet::new(); self.slices.len()];
+        if self.slices.len() < 2 {
+            return weaker;
+        }
+        let mut strongest: HashMap<&str, (usize, usize, u8)> = HashMap::new();
+        for (at, slice) in self.slices.iter().enumerate() {
+            for (row, intent) in slice.gathered.merged.intents.iter().enumerate() {
+                let weight = match slice.outcome.intents[row] {
+                    Disposition::OutOfScope => continue,
+                    Disposition::Ignored(_) => 1,
+                    Disposition::Pending => 2,
+                    Disposition::Matched => 3,
+                    Disposition::Unmatched => 4,
+                };
+                let best = strongest.entry(intent.intent_id).or_insert((at, row, 0));
+                if weight > best.2 {
+                    if best.2 > 0 {
+                        weaker[best.0].insert(best.1);
+                    }
+                    *best = (at, row, weight);
+                } else {
+                    weaker[at].insert(row);
+                }
+            }
+        }
+        weaker
+    }
+
+    /// How far a source of this run is covered: `None` = it has not been read in this run.
+    pub fn covered(&self, source: &str) -> Option<Option<Instant>> {
+        if self.failed_sources.iter().any(|name| name == source) {
+            return Some(None);
+        }
+        self.slices
+            .iter()
+            .find(|slice| slice.name == source)
+            .map(|slice| slice.frame.covered)
+    }
+}

@@ -1,0 +1,76 @@
+//! What answers an intent, as one source sees it.
+
+use super::intent::IntentKind;
+use super::operation::{Operation, OperationKind, OperationStatus};
+
+/// How the operations of other sources that are linked with an intent stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// They failed, ran out, or all money came back: nothing stands there, nothing is awaited.
+    Fell,
+    /// The processor has not decided: pending, or a live hold.
+    Waits,
+    /// Money moved and stayed.
+    Stands,
+}
+
+/// Who answers an intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Answer {
+    /// No operation is linked with it.
+    #[default]
+    Nobody,
+    /// Only operations of the source that asks.
+    Here,
+    /// Operations of other sources, whether or not some of this one do as well.
+    Elsewhere(Standing),
+}
+
+impl Answer {
+    /// Whether any operation is linked with the intent.
+    pub const fn is_linked(self) -> bool {
+        !matches!(self, Answer::Nobody)
+    }
+
+    /// How other sources answer it.
+    pub const fn elsewhere(self) -> Option<Standing> {
+        match self {
+            Answer::Nobody | Answer::Here => None,
+            Answer::Elsewhere(standing) => Some(standing),
+        }
+    }
+}
+
+/// Adds up the operations of other sources that are linked with one intent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standings {
+    moved_minor: i128,
+    is_waiting: bool,
+    is_zero_success: bool,
+}
+
+impl Standings {
+    /// Counts a linked operation. Of it, kind, status and money are read.
+    pub fn add(&mut self, operation: &Operation<'_>) {
+        let is_success = operation.status == OperationStatus::Succeeded;
+        if operation.moved_money() {
+            self.moved_minor += i128::from(operation.amount_minor);
+        } else if is_success && operation.amount_minor == 0 && !operation.kind.is_hold() {
+            self.is_zero_success = true;
+        } else {
+            self.is_waiting |= operation.status == OperationStatus::Pending
+                || (is_success && operation.kind == OperationKind::Authorization);
+        }
+    }
+
+    /// How they stand, for an intent of this kind.
+    pub fn standing(&self, kind: IntentKind) -> Standing {
+        if self.moved_minor * i128::from(kind.direction()) > 0 || self.is_zero_success {
+            Standing::Stands
+        } else if self.is_waiting {
+            Standing::Waits
+        } else {
+            Standing::Fell
+        }
+    }
+}
