@@ -14,7 +14,7 @@ use crate::model::run::{Basis, CompleteThrough, Window};
 use crate::model::stored::StoredOperations;
 use crate::processor::ReadRules;
 use crate::reconcile::rules::{Frame, PerKind, Rules};
-use crate::reconcile::{self, recognise};
+use crate::reconcile::{self, Outcome, recognise};
 use crate::settings::window::{self, WindowChoice};
 use crate::settings::{ProfileRef, Settings};
 use crate::source::files::Feed;
@@ -55,6 +55,11 @@ pub fn execute(
     let sides = sides.map_err(|failure| failure.state(STATE))?;
     progress.step("comparing", None);
     let mut told = Told::default();
+    let rules: Vec<Rules> = sides
+        .sources
+        .iter()
+        .map(|side| side.rules.clone())
+        .collect();
     let (mut intents, count) = (sides.intents, sides.sources.len());
     for (n, side) in sides.sources.into_iter().enumerate() {
         let window = match choice {
@@ -78,9 +83,10 @@ pub fn execute(
             as_of,
             &others,
             n + 1 == count,
-            &told.standings(),
+            &told.standings(None),
         )?);
     }
+    told.judge_again(|at, gathered, frame| judge(gathered, &rules[at], frame))?;
     progress.finish();
     let report = compose::report(
         &told,
@@ -236,7 +242,18 @@ fn compare(
     let recognised = recognise::recognise(operations, &StoredOperations::default(), &intents);
     let mut gathered = Gathered::without_memory(recognised, intents);
     gathered.hear(answered);
-    let mut outcome = reconcile::reconcile(&gathered.snapshot(), &side.rules, &frame);
+    let outcome = judge(&gathered, &side.rules, &frame)?;
+    Ok(Slice::without_memory(
+        &side.rules.source,
+        frame,
+        side.feed,
+        gathered,
+        outcome,
+    ))
+}
+
+fn judge(gathered: &Gathered, rules: &Rules, frame: &Frame) -> Result<Outcome, Failure> {
+    let mut outcome = reconcile::reconcile(&gathered.snapshot(), rules, frame);
     if !outcome.violations.is_empty() {
         return Err(Failure::new(Exit::Internal, "the accounts do not add up")
             .why(outcome.violations.join("; "))
@@ -246,11 +263,5 @@ fn compare(
     for repair in &mut outcome.repairs {
         repair.state = RepairState::Planned;
     }
-    Ok(Slice::without_memory(
-        &side.rules.source,
-        frame,
-        side.feed,
-        gathered,
-        outcome,
-    ))
+    Ok(outcome)
 }

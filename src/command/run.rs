@@ -298,6 +298,11 @@ async fn slices<S: Store>(
             Err(failure) => told.fail(&prepared.source.name, failure),
         }
     }
+    let is_read = |prepared: &Prepared<'_>| told.has_read(&prepared.source.name);
+    if let Some(last) = job.sources.iter().rposition(is_read) {
+        let is_last_of_all = last + 1 == job.sources.len();
+        told.wait_for_unread(&job.sources[last].rules, is_last_of_all);
+    }
     if told.slices.is_empty() {
         let worst = told
             .failures
@@ -371,7 +376,7 @@ async fn slice<S: Store>(
     progress.step("gathering what is known", None);
     let mut gathered = gather(store, question, operations, file).await?;
     if job.is_dry_run {
-        gathered.hear(&told.standings());
+        gathered.hear(&told.standings(None));
     }
     renew(store, job, claim).await?;
     progress.step("comparing", None);

@@ -7,9 +7,9 @@ use crate::model::answer::{Standing, Standings};
 use crate::model::breaks::Break;
 use crate::model::intent::IntentKind;
 use crate::model::run::{Basis, Watermark};
-use crate::model::verdict::Disposition;
-use crate::reconcile::rules::Frame;
-use crate::reconcile::{Outcome, Seen};
+use crate::model::verdict::{Disposition, Pending};
+use crate::reconcile::rules::{Frame, Rules};
+use crate::reconcile::{self, Outcome, Seen};
 use crate::settings::SourceSettings;
 use crate::source::files::Feed;
 use crate::store::contract::{Carried as StoredCarried, Receipt, Unconfirmed};
@@ -97,6 +97,47 @@ impl Slice {
         (is_next_run && self.watermark_before.is_some_and(|mark| oldest > mark)).then_some(oldest)
     }
 
+    /// Tells the intents of an owner for whom nobody speaks as pending, and those that claim nothing as the core says.
+    fn wait_for(&mut self, owner: &str, rules: &Rules) {
+        let is_unowned = owner.is_empty();
+        let frame = Frame {
+            judges_unowned: is_unowned,
+            covered: self.frame.covered.filter(|_| is_unowned),
+            others_covered: None,
+            ..self.frame
+        };
+        let mut rules = rules.clone();
+        if !is_unowned {
+            owner.clone_into(&mut rules.source);
+        }
+        let answer = reconcile::reconcile(&self.gathered.snapshot(), &rules, &frame);
+        for (row, intent) in self.gathered.merged.intents.iter().enumerate() {
+            let is_told = self.outcome.intents[row] != Disposition::OutOfScope;
+            if is_told || intent.source != owner {
+                continue;
+            }
+            let tally = &mut self.outcome.intent_tally;
+            self.outcome.intents[row] = match answer.intents[row] {
+                Disposition::OutOfScope => continue,
+                Disposition::Ignored(reason) => {
+                    tally.ignored += 1;
+                    Disposition::Ignored(reason)
+                }
+                Disposition::Matched | Disposition::Pending | Disposition::Unmatched => {
+                    tally.pending += 1;
+                    self.outcome.pending.push(Pending {
+                        intent: Some(row),
+                        operation: None,
+                        due_at: Some(intent.created_at.plus(rules.grace.of(intent.kind))),
+                        why: "not every source was read whole",
+                    });
+                    Disposition::Pending
+                }
+            };
+            tally.read += 1;
+        }
+    }
+
     /// How far the source is complete.
     pub fn covered(&self) -> Option<Instant> {
         self.frame.covered
@@ -124,10 +165,11 @@ impl Told {
         self.failures.push(failure);
     }
 
-    /// How the operations that the sources so far answer intents with stand, by intent.
-    pub fn standings(&self) -> HashMap<String, Standing> {
+    /// How the operations that the sources so far answer intents with stand, by intent; those of one slice left out.
+    pub(super) fn standings(&self, but: Option<usize>) -> HashMap<String, Standing> {
         let mut sums: HashMap<&str, (IntentKind, Standings)> = HashMap::new();
-        for slice in &self.slices {
+        let slices = self.slices.iter().enumerate();
+        for (_, slice) in slices.filter(|(at, _)| Some(*at) != but) {
             let (operations, intents) = (
                 &slice.gathered.recognised.operations,
                 &slice.gathered.merged.intents,
@@ -143,6 +185,46 @@ impl Told {
         sums.into_iter()
             .map(|(id, (kind, sum))| (id.to_owned(), sum.standing(kind)))
             .collect()
+    }
+
+    /// Judges every slice but the last again, now that all others are known.
+    pub(super) fn judge_again(
+        &mut self,
+        judge: impl Fn(usize, &Gathered, &Frame) -> Result<Outcome, Failure>,
+    ) -> Result<(), Failure> {
+        for at in 0..self.slices.len().saturating_sub(1) {
+            let standings = self.standings(Some(at));
+            let others = self.slices.iter().enumerate();
+            let others_covered = others
+                .filter(|(other, _)| *other != at)
+                .try_fold(Instant::MAX, |all, (_, other)| {
+                    Some(all.min(other.frame.covered?))
+                });
+            let slice = &mut self.slices[at];
+            slice.frame.others_covered = others_covered;
+            slice.gathered.hear(&standings);
+            slice.outcome = judge(at, &slice.gathered, &slice.frame)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a source was read and judged.
+    pub(super) fn has_read(&self, source: &str) -> bool {
+        self.slices.iter().any(|slice| slice.name == source)
+    }
+
+    /// Where a source could not be read, its intents wait, and so do those of no source where the one that would have
+    /// spoken of them could not be: they are told as pending. `rules` are those of the last source that was read.
+    pub(super) fn wait_for_unread(&mut self, rules: &Rules, is_last_of_all: bool) {
+        let Some(slice) = self.slices.last_mut() else {
+            return;
+        };
+        for name in &self.failed_sources {
+            slice.wait_for(name, rules);
+        }
+        if !is_last_of_all {
+            slice.wait_for("", rules);
+        }
     }
 
     /// For each slice, the intents that another slice says more about; of equal verdicts the first counts.

@@ -60,11 +60,7 @@ pub(crate) fn absence(
             (false, true) => Absence::Abandoned,
         };
     }
-    let covered = if is_owned {
-        frame.covered
-    } else {
-        earlier(frame.covered, frame.others_covered)
-    };
+    let covered = frame.covered_for(intent);
     match covered {
         None if claims || intent.status.is_open() => pending("not every source was read whole"),
         Some(covered) if due_at > covered => pending("it is not due within what has been read"),
@@ -90,8 +86,4 @@ fn settled_or(intent: &Intent<'_>, verdict: Absence, rules: &Rules, frame: &Fram
     } else {
         verdict
     }
-}
-
-fn earlier(left: Option<Instant>, right: Option<Instant>) -> Option<Instant> {
-    Some(left?.min(right?))
 }

@@ -61,12 +61,14 @@ impl<'a> OpenBreaks<'a> {
         &self,
         class: BreakClass,
         rules: &Rules,
-        operation_id: &str,
+        operation: Option<&Operation<'_>>,
         intent_id: &str,
     ) -> bool {
+        let (account, operation_id) =
+            operation.map_or(("", ""), |row| (row.account, row.operation_id));
         !self.by_id.is_empty()
             && [&rules.source, &rules.scope].into_iter().any(|source| {
-                let id = break_id(source, class, "", operation_id, intent_id);
+                let id = break_id(source, class, account, operation_id, intent_id);
                 self.by_id
                     .get(id.as_str())
                     .is_some_and(|item| item.state != BreakState::Closed)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::breaks::{BreakClass, Policy};
-use crate::model::intent::IntentKind;
+use crate::model::intent::{Intent, IntentKind};
 use crate::model::run::Window;
 use crate::money::Currency;
 use crate::time::{Instant, Span};
@@ -143,4 +143,15 @@ pub struct Frame {
     pub judges_unowned: bool,
     /// Whether the files have the bytes of the last run: no new absence verdicts.
     pub is_feed_unchanged: bool,
+}
+
+impl Frame {
+    /// How far everything is complete that may answer an intent: its source, or every source where none owns it.
+    pub fn covered_for(&self, intent: &Intent<'_>) -> Option<Instant> {
+        if intent.source.is_empty() {
+            Some(self.covered?.min(self.others_covered?))
+        } else {
+            self.covered
+        }
+    }
 }

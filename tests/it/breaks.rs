@@ -2067,7 +2067,8 @@ fn what_was_sent_again_after_it_came_back_is_not_marked_as_failed() {
              re_2 refund succeeded -400 12:00 parent=ch_1 ref=R
              A charge 1000 succeeded 02-20T10:00 proc=ch_1
              R refund 400 succeeded parent=A proc=re_1",
-            "break status_reversed R re_1 400",
+            "match R re_2 reference
+             break status_reversed R re_1 400",
         ),
         (
             "more than all is no return in full",
@@ -2190,6 +2191,95 @@ fn the_same_thing_paid_on_another_account_is_a_duplicate() {
          A charge 1000 succeeded elsewhere=stands",
         "break duplicate_charge A ch_1 1000",
     )]);
+}
+
+#[test]
+fn what_only_waits_or_fell_at_another_source_is_no_payment() {
+    for (name, rows, verdict) in [
+        (
+            "a hold there, and the charge here",
+            "ch_1 charge succeeded 1000 ref=A
+             A charge 1000 succeeded elsewhere=waits",
+            "match A ch_1 reference",
+        ),
+        (
+            "it came back there, and went through here",
+            "ch_1 charge succeeded 1000 ref=A
+             A charge 1000 pending elsewhere=fell",
+            "match A ch_1 reference
+             break status_behind A ch_1 1000 repaired
+             repair set_status A ch_1 succeeded ch_1",
+        ),
+        (
+            "paid there, whatever the row says of it",
+            "ch_1 charge succeeded 1000 ref=A
+             A charge 1000 pending elsewhere=stands",
+            "break duplicate_charge A ch_1 1000",
+        ),
+        (
+            "a second payment that went back asks for nothing",
+            "ch_1 charge succeeded 1000 ref=A
+             re_1 adjustment succeeded -1000 11:00 parent=ch_1
+             A charge 1000 succeeded elsewhere=stands",
+            "ignored ch_1 returned_in_full
+             ignored re_1 returned_in_full",
+        ),
+        (
+            "nothing stands anywhere",
+            "ch_1 charge succeeded 1000 ref=A
+             re_1 adjustment succeeded -1000 11:00 parent=ch_1
+             A charge 1000 succeeded elsewhere=fell",
+            "break status_reversed A ch_1 1000
+             repair set_status A ch_1 failed ch_1",
+        ),
+    ] {
+        check_all(&[(name, rows, verdict)]);
+    }
+}
+
+#[test]
+fn a_hold_that_ran_out_beside_a_payment_at_another_source_is_no_reversal() {
+    let mut world = World::of("au_1 authorization succeeded 1000 ref=A\nA charge 1000 pending");
+    let run = world.run();
+    world.settle(&run);
+    world.edit("A charge 1000 succeeded elsewhere=stands");
+    world.feed("au_1 authorization expired 1000 ref=A");
+    assert_eq!(world.run().text(), ["ignored au_1 failed_attempt"]);
+}
+
+#[test]
+fn the_success_after_one_that_came_back_is_the_one_that_counts() {
+    let gone_and_paid = "ch_1 charge succeeded 1000 ref=A
+         re_1 adjustment succeeded -1000 11:00 parent=ch_1
+         ch_2 charge succeeded 1000 12:00 ref=A";
+    for status in ["pending", "failed"] {
+        let mut world = World::of(&format!(
+            "rules off=status_behind
+             ch_1 charge succeeded 1000 ref=A
+             A charge 1000 {status}"
+        ));
+        let run = world.run();
+        world.settle(&run);
+        world.feed(gone_and_paid);
+        let run = world.run();
+        let text = run.text();
+        for line in [
+            "match A ch_2 reference",
+            "break status_behind A ch_2 1000",
+            "ignored ch_1 returned_in_full",
+        ] {
+            assert!(
+                text.iter().any(|told| told.starts_with(line)),
+                "{status}: {line}: {text:?}"
+            );
+        }
+        assert!(
+            !text
+                .iter()
+                .any(|told| told.contains("duplicate") || told.contains("failed ch_1")),
+            "{text:?}"
+        );
+    }
 }
 
 #[test]

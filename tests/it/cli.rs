@@ -611,6 +611,120 @@ fn one_source_that_fails_does_not_silence_the_other_and_decides_the_exit_code() 
     );
 }
 
+/// The ids of one side in a list of a report.
+fn ids(report: &Value, list: &str, side: &str) -> Vec<String> {
+    let rows = report[list].as_array().expect(list);
+    let mut ids: Vec<String> = rows
+        .iter()
+        .filter_map(|row| row[side].as_str().filter(|id| !id.is_empty()))
+        .map(str::to_owned)
+        .collect();
+    ids.sort();
+    ids
+}
+
+const ZOO: &str = "[source.zoo]\nkind = \"csv\"\nprofile = \"canonical\"\nfiles = [\"zoo.csv\"]\n\
+                   start = \"2026-03-09T00:00:00Z\"\ncomplete_through = \"as-of\"";
+const ZOO_HEADER: &str = "operation_id,kind,status,amount_minor,currency,occurred_at,reference\n";
+
+#[test]
+fn what_an_unread_source_would_have_answered_waits() {
+    let scene = Scene::in_order().with(ZOO);
+    scene.write(
+        "intents.csv",
+        "intent_id,kind,amount_minor,currency,status,created_at,processor_ref,source\n\
+         A,charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,ch_1,\n\
+         B,charge,2000,EUR,succeeded,2026-03-09T10:00:00Z,,\n\
+         C,charge,3000,EUR,succeeded,2026-03-09T10:00:00Z,,zoo\n\
+         D,charge,4000,EUR,pending,2026-03-09T10:00:00Z,,zoo\n\
+         E,charge,5000,EUR,failed,2026-03-09T10:00:00Z,,\n",
+    );
+    let line = "-f json --include matches,pending,ignored";
+    for command in [format!("run -n {line}"), format!("run {line}")] {
+        let told = scene.now(&command);
+        assert_eq!(told.code, 2, "{}", told.stderr);
+        let report = told.json();
+        assert_eq!(ids(&report, "matches", "intent_id"), ["A"]);
+        assert_eq!(ids(&report, "pending", "intent_id"), ["B", "C", "D"]);
+        assert_eq!(ids(&report, "ignored", "intent_id"), ["E"]);
+        assert_eq!(report["breaks"].as_array().map(Vec::len), Some(0));
+        assert_eq!(report["accounting"]["intents"]["read"], 5);
+        assert_eq!(report["accounting"]["intents"]["pending"], 3);
+    }
+    scene.write("zoo.csv", ZOO_HEADER);
+    let report = scene.now(&format!("run {line}")).json();
+    let missing = ids(&report, "breaks", "intent_id");
+    assert_eq!(missing, ["B", "C"], "now the source was read whole");
+}
+
+#[test]
+fn a_hold_at_one_source_and_the_payment_at_another_are_one_payment() {
+    for status in ["pending", "succeeded"] {
+        let scene = Scene::new(
+            "au_1,authorization,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\n",
+            &format!("A,charge,1000,EUR,{status},2026-03-09T10:00:00Z,\n"),
+        )
+        .with(ZOO);
+        scene.write(
+            "zoo.csv",
+            &format!("{ZOO_HEADER}ch_1,charge,succeeded,1000,EUR,2026-03-09T10:01:00Z,A\n"),
+        );
+        for command in ["diff", "run -n", "run", "run"] {
+            let told = scene.now(&format!(
+                "{command} -f json --include matches,pending,ignored"
+            ));
+            let report = told.json();
+            let classes: Vec<&str> = report["breaks"]
+                .as_array()
+                .expect("breaks")
+                .iter()
+                .filter_map(|line| line["class"].as_str())
+                .collect();
+            assert!(
+                classes.iter().all(|class| *class == "status_behind"),
+                "{status}, {command}: {classes:?}"
+            );
+            assert!(
+                ids(&report, "pending", "intent_id").is_empty(),
+                "{status}, {command}"
+            );
+            assert_eq!(
+                report["accounting"]["intents"]["read"], 1,
+                "{status}, {command}"
+            );
+            assert_eq!(
+                report["accounting"]["intents"]["matched"], 1,
+                "{status}, {command}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_payment_at_two_sources_is_a_duplicate_in_a_dry_run_as_well() {
+    let paid = "charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\n";
+    let scene = Scene::new(
+        &format!("ch_1,{paid}"),
+        "A,charge,1000,EUR,pending,2026-03-09T10:00:00Z,\n",
+    )
+    .with(ZOO);
+    scene.write("zoo.csv", &format!("{ZOO_HEADER}ch_2,{paid}"));
+    for command in ["diff", "run -n", "run", "run"] {
+        let report = scene.now(&format!("{command} -f json")).json();
+        let found = report["breaks"].as_array().expect("breaks");
+        let duplicates = found
+            .iter()
+            .filter(|line| line["class"] == "duplicate_charge");
+        assert_eq!(duplicates.count(), 1, "{command}: {found:?}");
+        assert!(
+            found
+                .iter()
+                .all(|line| line["class"] != "missing_processor"),
+            "{command}: {found:?}"
+        );
+    }
+}
+
 #[test]
 fn text_of_a_file_cannot_reach_the_terminal_as_commands() {
     let scene = Scene::new(

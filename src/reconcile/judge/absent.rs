@@ -20,8 +20,8 @@ impl Judge<'_, '_> {
         }
         let local = self.c.intents[at].row_data;
         let (rules, frame, open) = (self.context.rules, self.context.frame, self.context.open);
-        let is_known = open.has(BreakClass::MissingProcessor, rules, "", local.intent_id)
-            || open.has(BreakClass::OpenTooLong, rules, "", local.intent_id);
+        let is_known = open.has(BreakClass::MissingProcessor, rules, None, local.intent_id)
+            || open.has(BreakClass::OpenTooLong, rules, None, local.intent_id);
         match absence(&local, rules, frame, is_known) {
             Absence::NotOurs => self.verdicts.not_ours.push(self.c.intents[at].row),
             Absence::Pending { why, .. } => {

@@ -28,7 +28,6 @@ pub(super) enum Claim {
 impl Judge<'_, '_> {
     /// The success that took the place of one that came back: no duplicate, since only one stands.
     pub(super) fn replacement(&self, at: usize, group: &Group) -> Option<usize> {
-        let is_success = self.c.intents[at].row_data.status == IntentStatus::Succeeded;
         let stands = |&extra: &usize| {
             !self.is_given_back(extra) && self.c.agreement(extra, at, self.context.rules).is_full()
         };
@@ -36,7 +35,7 @@ impl Judge<'_, '_> {
             .extras
             .iter()
             .copied()
-            .find(|extra| group.money == Money::Back && is_success && stands(extra))
+            .find(|extra| group.money == Money::Back && stands(extra))
     }
 
     /// Whether money stands behind the intent at another source.
@@ -59,7 +58,8 @@ impl Judge<'_, '_> {
                 .members
                 .iter()
                 .any(|&member| self.links.is_stored[member]);
-            return group.money == Money::Kept && !is_ours && !group.members.is_empty();
+            let is_money = matches!(group.money, Money::Kept | Money::Back);
+            return is_money && !is_ours && !group.members.is_empty();
         }
         let is_satisfied =
             local.row_data.status == IntentStatus::Succeeded && group.money == Money::Kept;

@@ -3,6 +3,7 @@
 use hashbrown::HashSet;
 
 use super::Judge;
+use crate::model::breaks::BreakClass;
 use crate::model::intent::IntentStatus;
 use crate::model::operation::{Family, OperationKind, OperationStatus};
 use crate::model::verdict::Rule;
@@ -170,20 +171,29 @@ impl Judge<'_, '_> {
             })
     }
 
-    /// The order in which rows that moved money may satisfy an intent: a stored link, a named one, equal money, money
-    /// that was not given back, the earliest, then by id.
+    /// The order in which rows that moved money may satisfy an intent: a stored link whose money stands, any stored link,
+    /// a named one, equal money, money that was not given back, the earliest, then by id.
     fn preference(
         &self,
         intent: usize,
         at: usize,
-    ) -> (bool, bool, bool, bool, crate::time::Instant, &str) {
+    ) -> (bool, bool, bool, bool, bool, crate::time::Instant, &str) {
         let operation = &self.c.operations[at];
         let processor = self.c.intents[intent].keys.processor;
         let is_named = processor != 0 && processor == operation.keys.id;
         let agrees = self.c.agreement(at, intent, self.context.rules).is_full();
         let is_given_back = self.links.given_back[at] >= operation.magnitude();
         let row = &operation.row_data;
+        // What was told of a reversal is told of it until a person closes it.
+        let is_told = [BreakClass::StatusReversed, BreakClass::PayoutReturned]
+            .into_iter()
+            .any(|class| {
+                let intent = self.intent_id(intent);
+                let (open, rules) = (self.context.open, self.context.rules);
+                is_given_back && open.has(class, rules, Some(row), intent)
+            });
         (
+            !self.links.is_stored[at] || (is_given_back && !is_told),
             !self.links.is_stored[at],
             !is_named,
             !agrees,

@@ -481,12 +481,17 @@ impl Judge<'_, '_> {
         rows.extend(&returns);
         let sum = self.dispute_sum(&rows, 0);
         let currency = self.c.operations[at].row_data.currency;
-        // Money of another currency returns nothing of it: that is for a person.
+        // Money of another currency returns nothing of it, and what came back may have a verdict of its own: both are for
+        // a person.
         let is_one_currency = rows
             .iter()
             .all(|&row| self.c.operations[row].row_data.currency == currency);
+        let is_whole = self.children_of(at).iter().all(|&child| {
+            let row = &self.c.operations[child];
+            !row.is_return() || !row.moved || rows.contains(&child)
+        });
         let repair = self.links.parent_intent[at]
-            .filter(|_| sum.taken > 0 && sum.returned <= sum.taken && is_one_currency)
+            .filter(|_| sum.taken > 0 && sum.returned <= sum.taken && is_one_currency && is_whole)
             .map(|parent| RepairDraft {
                 action: RepairAction::RecordDispute,
                 intent: self.c.intents[parent].row,

@@ -306,13 +306,11 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// Whether grace has run out for an intent within what is covered.
+    /// Whether grace has run out for an intent within what is covered: by every source, where no source owns it.
     pub(crate) fn is_past_grace(&self, intent: usize) -> bool {
         let row = &self.c.intents[intent].row_data;
         let due_at = row.created_at.plus(self.context.rules.grace.of(row.kind));
-        self.context
-            .frame
-            .covered
-            .is_some_and(|covered| due_at <= covered)
+        let covered = self.context.frame.covered_for(row);
+        covered.is_some_and(|covered| due_at <= covered)
     }
 }

@@ -123,6 +123,9 @@ impl Judge<'_, '_> {
         };
         let mut group = group;
         group.replacement = self.replacement(at, &group);
+        if self.c.intents[at].row_data.status != IntentStatus::Succeeded {
+            self.replace(&mut group);
+        }
         for &extra in &group.extras {
             if group.replacement != Some(extra) {
                 self.extra(at, extra, claim);
@@ -142,6 +145,27 @@ impl Judge<'_, '_> {
             None => self.absent(at),
             Some(processor) => self.pair(at, &group, processor),
         }
+    }
+
+    /// Where nothing was recorded as a success yet, the one that stands is the success, and what came back before it asks
+    /// for nothing.
+    fn replace(&mut self, group: &mut Group) {
+        let Some(new) = group.replacement.take() else {
+            return;
+        };
+        for before in std::mem::replace(&mut group.members, vec![new]) {
+            self.returned_in_full(before);
+        }
+        self.dispose(
+            &std::mem::take(&mut group.returns),
+            &[],
+            Disposition::Ignored(IgnoreReason::ReturnedInFull),
+        );
+        group.extras.retain(|&extra| extra != new);
+        group.money = Money::Kept;
+        group.processor = Some(Processor::Succeeded);
+        group.agreement = Agreement::Agrees { delta: 0 };
+        group.is_sum = false;
     }
 
     fn pair(&mut self, at: usize, group: &Group, processor: Processor) {
@@ -233,6 +257,7 @@ impl Judge<'_, '_> {
             Cell::FailedAttempt => self.failed_attempt(at, group),
             Cell::Reversed if self.may_stand_elsewhere(at, group) => self.passed_over(at, group),
             Cell::Reversed => self.reversed(at, group),
+            Cell::AheadAfterGrace if self.stands_elsewhere(at) => self.beside(group),
             Cell::AheadAfterGrace => self.after_grace(at, group, BreakClass::StatusAhead),
             Cell::ConflictAfterGrace => self.after_grace(at, group, BreakClass::StatusConflict),
             Cell::Conflict => self.conflict(at, group, BreakClass::StatusConflict),
@@ -252,8 +277,10 @@ impl Judge<'_, '_> {
                 self.matched(at, group);
             }
             Local::Open => self.wait(at, group, "the money is on hold, in another amount"),
-            Local::Succeeded => self.after_grace(at, group, BreakClass::StatusAhead),
-            Local::Failed | Local::Closed | Local::Dispute => {
+            Local::Succeeded if !self.stands_elsewhere(at) => {
+                self.after_grace(at, group, BreakClass::StatusAhead);
+            }
+            Local::Succeeded | Local::Failed | Local::Closed | Local::Dispute => {
                 self.dispose(
                     &group.members,
                     &[],
@@ -463,8 +490,9 @@ impl Judge<'_, '_> {
         let is_left_to_others =
             local.row_data.source.is_empty() && !self.context.frame.judges_unowned;
         group.money == Money::None
-            && (local.elsewhere.is_some() || is_left_to_others)
-            && !group.members.iter().any(is_own)
+            && (self.stands_elsewhere(at)
+                || (local.elsewhere.is_some() || is_left_to_others)
+                    && !group.members.iter().any(is_own))
     }
 
     /// Succeeded locally, and the processor's own operation failed or came back.
@@ -473,10 +501,15 @@ impl Judge<'_, '_> {
             .members
             .iter()
             .chain(&group.returns)
-            .chain(&group.replacement)
             .copied()
             .collect();
-        if !self.dispose(&rows, &[at], Disposition::Unmatched) {
+        let intent: &[usize] = if let Some(new) = group.replacement {
+            self.stands_in(at, new);
+            &[]
+        } else {
+            &[at]
+        };
+        if !self.dispose(&rows, intent, Disposition::Unmatched) {
             return;
         }
         for (n, &operation) in rows.iter().enumerate() {
@@ -507,6 +540,7 @@ impl Judge<'_, '_> {
             _ => (None, self.says(operation)),
         };
         let another_stands = self.stands_elsewhere(at)
+            || group.replacement.is_some()
             || self.another_stands(at)
             || group.extras.iter().any(|&extra| !self.is_given_back(extra));
         let holds_nothing = matches!(group.money, Money::Back | Money::None);
@@ -530,6 +564,22 @@ impl Judge<'_, '_> {
         draft.repair = may_write.then_some(repair);
     }
 
+    /// A success took the place of the one that came back: it answers the intent.
+    fn stands_in(&mut self, at: usize, new: usize) {
+        if self.dispose(&[new], &[at], Disposition::Matched) {
+            self.verdicts.matches.push(Match {
+                intent: self.c.intents[at].row,
+                operation: self.c.operations[new].row,
+                rule: self.links.of[new].map_or(Rule::Parent, |(_, rule)| rule),
+                delta_minor: match self.c.agreement(new, at, self.context.rules) {
+                    Agreement::Agrees { delta } => delta,
+                    Agreement::Amount { .. } | Agreement::Currency => 0,
+                },
+            });
+            self.link(new, false);
+        }
+    }
+
     /// Whether another row of the same logical payment is satisfied.
     fn another_stands(&self, at: usize) -> bool {
         let local = &self.c.intents[at];
@@ -550,7 +600,7 @@ impl Judge<'_, '_> {
             || self
                 .context
                 .open
-                .has(class, self.context.rules, "", self.intent_id(at))
+                .has(class, self.context.rules, None, self.intent_id(at))
         {
             self.conflict(at, group, class);
         } else {
@@ -559,6 +609,15 @@ impl Judge<'_, '_> {
                 group,
                 "the processor has not decided yet, and grace has not run out",
             );
+        }
+    }
+
+    /// A row that the processor has not decided yet, beside the success at another source: it waits for itself.
+    fn beside(&mut self, group: &Group) {
+        for &member in &group.members {
+            if self.dispose(&[member], &[], Disposition::Pending) {
+                self.pend(Some(member), None, "the processor has not decided yet");
+            }
         }
     }
 
