@@ -374,6 +374,7 @@ fn id<'r>(
             .why("a spreadsheet has turned the id into a number and lost its digits")
             .remedy("export the file again and do not open it in a spreadsheet before"));
     }
+    place.assert_key(column, id)?;
     Ok(id)
 }
 

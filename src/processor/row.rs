@@ -151,6 +151,15 @@ impl<'p> RowReader<'p> {
         self.derived_refund(&mut draft, row, place, amounts)?;
         self.decide(&mut draft, row, meaning, skip.map(|rule| rule.reason));
         self.identify(&mut draft, row, place)?;
+        for (name, key) in [
+            ("account", &draft.account),
+            ("reference", &draft.reference),
+            ("parent_id", &draft.parent_id),
+            ("object_id", &draft.object_id),
+            ("payout_id", &draft.payout_id),
+        ] {
+            place.assert_key(name, key)?;
+        }
         Ok(draft)
     }
 
@@ -408,6 +417,7 @@ impl<'p> RowReader<'p> {
             (Cow::Owned(joined), IdKind::Composite)
         };
         if !trim(&id).is_empty() {
+            place.assert_key(&self.bound.name(columns[0]), &id)?;
             draft.operation_id = id;
             draft.id_kind = id_kind;
             return Ok(());

@@ -14,6 +14,10 @@ use csv::StringRecord;
 use super::encoding;
 use crate::exit::Failure;
 
+/// Longest id or reference that is read, in bytes. Far above any processor's (Stripe: 255 characters); an index of
+/// `PostgreSQL` holds keys of about 2,700 bytes, of which an id, an account and a source share one.
+const KEY_BYTES_MAX: usize = 1_000;
+
 /// Longest field that is read, in bytes. Far above any id, amount or description.
 const FIELD_BYTES_MAX: usize = 64 * 1024;
 /// Longest record that is read, in bytes.
@@ -43,6 +47,24 @@ impl Place<'_> {
         Failure::rejected(format!(
             "{file}:{line}: column \"{column}\", line {line}: {value} {finding}"
         ))
+    }
+
+    /// Refuses an id or reference that is too long to look rows up by, whichever store will hold it.
+    pub fn assert_key(self, column: &str, key: &str) -> Result<(), Failure> {
+        if key.len() <= KEY_BYTES_MAX {
+            return Ok(());
+        }
+        Err(self
+            .cell(
+                column,
+                key,
+                &format!(
+                    "is {} bytes long, and an id or reference has at most {KEY_BYTES_MAX}",
+                    key.len()
+                ),
+            )
+            .why("rows are looked up by it, and so long a text is no id")
+            .remedy("see whether another column holds the id; a longer text belongs into the description"))
     }
 
     /// Exit 2, about a whole row: `finding` continues the sentence "line 4 …".
