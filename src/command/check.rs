@@ -37,6 +37,7 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
         ),
         store_row(&settings).await,
     ];
+    rows.extend(role_row(&settings).await);
     for name in super::source_names(&settings, common)? {
         source_rows(settings.source(&name)?, now, &mut rows);
     }
@@ -116,6 +117,18 @@ async fn store_row(settings: &Settings) -> Row {
         Ok(detail) => ok("store", detail),
         Err(failure) => failed("store", &failure),
     }
+}
+
+/// Whether the role may no more than a run needs. A database that cannot be opened is told by its own row.
+async fn role_row(settings: &Settings) -> Option<Row> {
+    let StoreUrl::Postgres(address) = &settings.store else {
+        return None;
+    };
+    let mut store = PostgresStore::open(address, Mode::ReadOnly).await.ok()?;
+    Some(match store.assert_least().await {
+        Ok(()) => ok("store role", "may what a run needs, and no more".to_owned()),
+        Err(failure) => failed("store role", &failure),
+    })
 }
 
 async fn last_run(store: &mut impl Store) -> Result<String, Failure> {

@@ -89,6 +89,14 @@ impl PostgresStore {
         Ok(SqlStore { database })
     }
 
+    /// Refuses a role that may more than a run needs: `Denied`.
+    pub async fn assert_least(&mut self) -> Result<(), Failure> {
+        let schema = self.database.address.schema.clone();
+        self.database
+            .read(async |session| schema::assert_least(session, &schema).await)
+            .await
+    }
+
     /// Creates the store, or brings it to this version. `NotReady` when it is newer than this program; `Denied` when the
     /// role may not create tables.
     pub async fn migrate(address: &Address) -> Result<(), Failure> {

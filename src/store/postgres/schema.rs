@@ -64,6 +64,42 @@ const MAKE_THE_MARK: &str = "\
 
 const SET_THE_MARK: Sql = sql!("update schema_version set version = $1 where only_row = 1");
 
+/// The table that forgets old reports, where a role may delete.
+const FORGETTING: &str = "run_reports";
+
+/// What a role may that no run needs, worst first.
+const SURPLUS: Sql = sql!(
+    "select what from ( \
+     select 1 as place, cast('is a superuser' as text) as what \
+     from pg_roles where rolname = current_user and rolsuper \
+     union all select 2, 'bypasses row security' \
+     from pg_roles where rolname = current_user and rolbypassrls and not rolsuper \
+     union all select 3, 'may create roles' \
+     from pg_roles where rolname = current_user and rolcreaterole and not rolsuper \
+     union all select 4, 'may create databases' \
+     from pg_roles where rolname = current_user and rolcreatedb and not rolsuper \
+     union all select 5, 'may replicate' \
+     from pg_roles where rolname = current_user and rolreplication and not rolsuper \
+     union all select 6, 'is a member of ' || string_agg(g.rolname, ', ' order by g.rolname) \
+     from pg_roles as g, pg_roles as me where me.rolname = current_user and not me.rolsuper \
+     and g.rolname in ('pg_execute_server_program', 'pg_write_server_files', \
+     'pg_read_server_files', 'pg_write_all_data', 'pg_signal_backend') \
+     and pg_has_role(g.oid, 'member') \
+     union all select 7, 'may create things in schema ' || $1 \
+     from pg_namespace, pg_roles as me where me.rolname = current_user and not me.rolsuper \
+     and nspname = $1 and has_schema_privilege(pg_namespace.oid, 'create') \
+     union all select 8, 'may delete from ' || string_agg(c.relname, ', ' order by c.relname) \
+     from pg_class as c join pg_namespace as n on n.oid = c.relnamespace, pg_roles as me \
+     where me.rolname = current_user and not me.rolsuper and n.nspname = $1 and c.relkind = 'r' \
+     and (has_table_privilege(c.oid, 'truncate') \
+     or (has_table_privilege(c.oid, 'delete') and c.relname <> $3)) \
+     union all select 9, 'may change ' || string_agg(c.relname, ', ' order by c.relname) \
+     from pg_class as c join pg_namespace as n on n.oid = c.relnamespace, pg_roles as me \
+     where me.rolname = current_user and not me.rolsuper and n.nspname = $1 and c.relkind = 'r' \
+     and c.relname <> all ($2) and has_table_privilege(c.oid, 'update') \
+     ) as surplus where what is not null order by place"
+);
+
 /// Whether the schema is the one this program knows.
 pub(super) async fn assert_version(session: &mut PgSession) -> Result<(), Failure> {
     let row = session
@@ -118,6 +154,28 @@ pub(super) async fn look(
         )));
     }
     Ok(())
+}
+
+/// Refuses a role that may more than a run needs: what a wrong run or a leaked password could do then is not bounded by
+/// what a run does.
+pub(super) async fn assert_least(session: &mut PgSession, schema: &str) -> Result<(), Failure> {
+    let values = [schema.into(), keys(&CHANGING), FORGETTING.into()];
+    let rows = session
+        .rows("looking at the role", SURPLUS, &values)
+        .await?;
+    let surplus: Vec<String> = rows
+        .iter()
+        .map(|row| row.text("what"))
+        .collect::<Result<_, _>>()?;
+    if surplus.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Exit::Denied,
+        format!("the role of [store] url {}", surplus.join("; it ")),
+    )
+    .why("no run needs it, and what a leaked password could do is bounded by the role alone")
+    .remedy("run as a role of its own with the grants of cron/postgres_role.sql, and migrate as another one"))
 }
 
 fn missing(what: &str) -> Failure {
