@@ -206,7 +206,7 @@ pub struct CommonArgs {
 }
 
 /// The flags that give a window by hand.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Window (never moves the watermark; default: from the watermark)")]
 pub struct WindowArgs {
     /// Inclusive start: RFC 3339, or a day or time in the configured zone
@@ -283,13 +283,16 @@ pub enum Command {
 /// `paysweep run`
 #[derive(Debug, Args)]
 pub struct RunArgs {
+    /// Stop by itself after so long, with a partial report: 90s, 50m; choose it below the scheduler's own; default: never
+    #[arg(long, value_name = "SPAN", value_parser = deadline_parser)]
+    pub deadline: Option<Span>,
     /// A window given by hand.
     #[command(flatten)]
     pub window: WindowArgs,
 }
 
 /// `paysweep diff`
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct DiffArgs {
     /// Files with the processor's operations; without them the configured sources are compared
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "intents")]
@@ -306,6 +309,9 @@ pub struct DiffArgs {
     /// Until when the operations are complete: last-row, as-of or a time; default: last-row
     #[arg(long, value_name = "TIME")]
     pub complete_through: Option<String>,
+    /// Stop by itself after so long, with a partial report: 90s, 50m; default: never
+    #[arg(long, value_name = "SPAN", value_parser = deadline_parser)]
+    pub deadline: Option<Span>,
     /// A window given by hand; without one: everything in the files.
     #[command(flatten)]
     pub window: WindowArgs,
@@ -529,6 +535,13 @@ fn one_line(failure: Failure) -> String {
 fn span_parser(text: &str) -> Result<Span, String> {
     Span::parse(text)
         .ok_or_else(|| "write a whole number and one unit: 90s, 60m, 72h, 5d or 2w".to_owned())
+}
+
+fn deadline_parser(text: &str) -> Result<Span, String> {
+    match span_parser(text)? {
+        Span::ZERO => Err("a deadline of nothing would stop before it began".to_owned()),
+        span => Ok(span),
+    }
 }
 
 fn reason_parser(text: &str) -> Result<String, String> {

@@ -6,11 +6,20 @@
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use paysweep::cli::{self, Cli, LogFormat};
+use paysweep::command::interrupt::{Interrupt, Reason};
 use paysweep::command::{self, World};
 use paysweep::exit::{Exit, Failure};
 use paysweep::time::Instant;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long a command may take to end after the first signal: below the ten seconds after which Docker kills.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// What the main thread has by custom.
+const STACK_BYTES: usize = 8 << 20;
 
 fn main() -> ExitCode {
     let cli = match cli::parse(std::env::args_os()) {
@@ -43,36 +52,61 @@ fn main() -> ExitCode {
 fn execute(cli: &Cli) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .thread_stack_size(STACK_BYTES)
         .build()?;
+    let interrupt = Interrupt::default();
+    listen(interrupt.clone())?;
     let env = |name: &str| std::env::var(name).ok();
     let clock = || Instant::from_utc(chrono::Utc::now());
     let (mut stdout, mut stderr) = (std::io::stdout().lock(), std::io::stderr());
     let mut world = World {
         env: &env,
         clock: &clock,
+        interrupt,
         is_stdout_terminal: stdout.is_terminal(),
         is_stderr_terminal: stderr.is_terminal(),
         stdout: &mut stdout,
         stderr: &mut stderr,
     };
-    runtime.block_on(async {
-        let mut interrupt =
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
-        let mut terminate =
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        // Dropping the command rolls its open transaction back.
-        tokio::select! {
-            done = command::execute(cli, &mut world) => Ok(done?),
-            _ = interrupt.recv() => Err(interrupted(Exit::Interrupted, "SIGINT").into()),
-            _ = terminate.recv() => Err(interrupted(Exit::Terminated, "SIGTERM").into()),
-        }
-    })
+    let done = runtime.block_on(command::execute(cli, &mut world));
+    // What was left in the middle ends with the process.
+    runtime.shutdown_background();
+    Ok(done?)
 }
 
-fn interrupted(exit: Exit, signal: &str) -> Failure {
-    Failure::new(exit, format!("{signal}: stopped"))
-        .remedy("run again: it starts from the same watermark")
-        .state("the open transaction was rolled back; what was committed before stands")
+/// Hears signals on a thread of its own, whatever the command is doing. The first one asks it to stop; with a second one,
+/// or when it does not stop, the process ends at once, and the store is as after any crash.
+fn listen(interrupt: Interrupt) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let entered = runtime.enter();
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminates = signal(SignalKind::terminate())?;
+    drop(entered);
+    let hearing = async move {
+        let mut next = async || {
+            tokio::select! {
+                _ = interrupts.recv() => Reason::Interrupt,
+                _ = terminates.recv() => Reason::Terminate,
+            }
+        };
+        let first = next().await;
+        interrupt.ask(first);
+        let (last, why) = tokio::select! {
+            again = next() => (again, "a second signal"),
+            () = tokio::time::sleep(PATIENCE) => (first, "it did not stop in time"),
+        };
+        let told = last.failure().why(why).state(
+            "as after any crash: what was not committed is gone, and a source stays held until its lease ends",
+        );
+        let _ = writeln!(std::io::stderr(), "error: {told}");
+        std::process::exit(i32::from(last.exit().code()));
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || runtime.block_on(hearing))?;
+    Ok(())
 }
 
 fn logs(cli: &Cli) {

@@ -26,10 +26,13 @@ use super::progress::Progress;
 use super::told::{Slice, Told};
 use super::{World, deliver, frame, prepare};
 
+/// The name of the source that files without a configuration make up.
+const TYPED: &str = "diff";
+
 const STATE: &str = "nothing was written; diff never writes";
 
 /// `paysweep diff`.
-pub fn execute(
+pub async fn execute(
     arguments: &DiffArgs,
     common: &CommonArgs,
     world: &mut World<'_>,
@@ -46,22 +49,47 @@ pub fn execute(
         .map_err(|failure| failure.state(STATE))?;
     let choice = window::choose(&arguments.window.flags(), &zone, as_of)
         .map_err(|failure| failure.state(STATE))?;
-    let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
-    let sides = match (&settings, &arguments.intents) {
-        (None, Some(intents)) => typed(arguments, intents, &zone, as_of, &mut progress),
-        (Some(settings), _) => configured(settings, arguments, common, as_of, &zone, &mut progress),
-        (None, None) => unreachable!("without a file of intents the settings were read"),
+    let interrupt = world.interrupt.clone();
+    interrupt.ask_after(arguments.deadline);
+    let names = match &settings {
+        Some(settings) => super::source_names(settings, common)?,
+        None => vec![TYPED.to_owned()],
     };
-    let sides = sides.map_err(|failure| failure.state(STATE))?;
-    progress.step("comparing", None);
+    let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
+    progress.step("reading both sides", None);
+    let reading = {
+        let (settings, arguments, names, zone) = (
+            settings.clone(),
+            arguments.clone(),
+            names.clone(),
+            zone.clone(),
+        );
+        move || match (settings, &arguments.intents) {
+            (None, Some(intents)) => typed(&arguments, intents, &zone, as_of),
+            (Some(settings), _) => configured(&settings, &arguments, &names, as_of, &zone),
+            (None, None) => unreachable!("without a file of intents the settings were read"),
+        }
+    };
     let mut told = Told::default();
+    let sides = match interrupt.aside(reading).await {
+        Ok(read) => read.map_err(|failure| failure.state(STATE))?,
+        Err(_) => Sides::default(),
+    };
+    progress.step("comparing", None);
     let rules: Vec<Rules> = sides
         .sources
         .iter()
         .map(|side| side.rules.clone())
         .collect();
-    let (mut intents, count) = (sides.intents, sides.sources.len());
-    for (n, side) in sides.sources.into_iter().enumerate() {
+    let (mut intents, count) = (sides.intents, names.len());
+    let mut sides = sides.sources.into_iter();
+    for (n, name) in names.iter().enumerate() {
+        let Some(side) = sides.next().filter(|_| interrupt.asked().is_none()) else {
+            if let Some(stopped) = interrupt.asked() {
+                told.stop(name, stopped.state(STATE));
+            }
+            continue;
+        };
         let window = match choice {
             WindowChoice::Range(window) => window,
             WindowChoice::Watermark => Window {
@@ -76,18 +104,22 @@ pub fn execute(
         } else {
             intents.clone()
         };
-        told.slices.push(compare(
-            side,
-            own,
-            window,
-            as_of,
-            &others,
-            n + 1 == count,
-            &told.standings(None),
-        )?);
+        let (is_last, standings) = (n + 1 == count, told.standings(None));
+        let comparing = move || compare(side, own, window, as_of, &others, is_last, &standings);
+        match interrupt.aside(comparing).await {
+            Ok(slice) => told.slices.push(slice?),
+            Err(stopped) => told.stop(name, stopped.state(STATE)),
+        }
     }
-    told.judge_again(|at, gathered, frame| judge(gathered, &rules[at], frame))?;
+    match told.slices.len().checked_sub(1) {
+        // What was not read speaks of nothing.
+        Some(last) if told.is_partial => told.wait_for_unread(&rules[last], false),
+        _ => told.judge_again(|at, gathered, frame| judge(gathered, &rules[at], frame))?,
+    }
     progress.finish();
+    for failure in &told.failures {
+        world.tell(failure);
+    }
     let report = compose::report(
         &told,
         &RunFacts {
@@ -107,6 +139,7 @@ pub fn execute(
     Ok(report.outcome.exit)
 }
 
+#[derive(Default)]
 struct Sides {
     sources: Vec<Side>,
     intents: Intents,
@@ -124,18 +157,16 @@ fn typed(
     intents: &Path,
     zone: &Zone,
     as_of: Instant,
-    progress: &mut Progress,
 ) -> Result<Sides, Failure> {
     let profile = prepare::profile(&ProfileRef::parse(
         arguments.profile.as_deref().unwrap_or("canonical"),
     ))?;
-    let mut rules = Rules::new("diff");
+    let mut rules = Rules::new(TYPED);
     rules.payout_span = profile.spans.payout_span;
     if let Some(grace) = arguments.grace {
         rules.grace = PerKind::all(grace);
         rules.open_after = PerKind::all(grace);
     }
-    progress.step("reading both files", None);
     // The two sides know nothing of each other until they are compared.
     let (feed, intents) = std::thread::scope(|scope| {
         let intents = scope.spawn(|| {
@@ -164,17 +195,15 @@ fn typed(
 fn configured(
     settings: &Settings,
     arguments: &DiffArgs,
-    common: &CommonArgs,
+    names: &[String],
     as_of: Instant,
     zone: &Zone,
-    progress: &mut Progress,
 ) -> Result<Sides, Failure> {
     let claim = claim(arguments, zone, as_of)?;
     let mut sources = Vec::new();
-    for name in super::source_names(settings, common)? {
-        let source = settings.source(&name)?;
+    for name in names {
+        let source = settings.source(name)?;
         let profile = prepare::profile(&source.profile)?;
-        progress.step(&format!("reading {name}"), None);
         let feed = prepare::read(&profile, &source.read, &source.files)?;
         let spans = source.spans(prepare::profile_spans(&profile));
         let mut rules = Rules {
@@ -190,7 +219,6 @@ fn configured(
             complete_through: claim.unwrap_or(source.complete_through),
         });
     }
-    progress.step("reading intents", None);
     let intents = prepare::read_intents(settings)?.ok_or_else(|| {
         Failure::rejected("diff has no memory, and the configured intents are kept in the store")
             .remedy("name a file with --operations FILE --intents FILE, or use `paysweep run --dry-run`")

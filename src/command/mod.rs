@@ -16,6 +16,7 @@
 //! | [`check`], [`status`] | is it set up right, is it up to date? |
 //! | [`init`], [`profiles`], [`migrate`] | set-up and reference |
 //! | [`progress`] | a sign of life on a terminal |
+//! | [`interrupt`], `held` | being asked to stop; holding a source meanwhile |
 
 pub mod breaks;
 pub mod check;
@@ -24,8 +25,10 @@ pub mod deliver;
 pub mod diff;
 mod frame;
 pub mod gather;
+mod held;
 pub mod init;
 pub mod intents;
+pub mod interrupt;
 mod lines;
 pub mod migrate;
 mod prepare;
@@ -48,6 +51,8 @@ use crate::store::postgres::{self, PostgresStore};
 use crate::store::sqlite::{self, SqliteStore};
 use crate::time::Instant;
 
+use self::interrupt::Interrupt;
+
 /// What a command may touch of the world outside files and store. `main` makes the real one.
 pub struct World<'a> {
     /// Looks up a variable of the environment.
@@ -58,6 +63,8 @@ pub struct World<'a> {
     pub stdout: &'a mut dyn Write,
     /// Where failures go.
     pub stderr: &'a mut dyn Write,
+    /// Whether to stop.
+    pub interrupt: Interrupt,
     /// Whether stdout is a terminal.
     pub is_stdout_terminal: bool,
     /// Whether stderr is a terminal.
@@ -77,13 +84,33 @@ impl World<'_> {
     }
 }
 
-/// Runs what was typed.
+/// Runs what was typed. `run` and `diff` end with a partial report when somebody asks to stop; any other command is left
+/// where it is.
 pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> {
     cli.check()?;
     let common = &cli.common;
     match &cli.command {
-        Command::Run(arguments) => run::execute(arguments, common, world).await,
-        Command::Diff(arguments) => diff::execute(arguments, common, world),
+        Command::Run(arguments) => Box::pin(run::execute(arguments, common, world)).await,
+        Command::Diff(arguments) => diff::execute(arguments, common, world).await,
+        other => {
+            let interrupt = world.interrupt.clone();
+            match interrupt.or(short(other, common, world)).await {
+                Ok(done) => done,
+                Err(stopped) => Err(stopped
+                    .state("the open transaction was rolled back; what was written before stands")),
+            }
+        }
+    }
+}
+
+/// The commands that are over in a moment.
+async fn short(
+    command: &Command,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(_) | Command::Diff(_) => unreachable!("they are not short"),
         Command::Breaks(command) => breaks::execute(command, common, world).await,
         Command::Repairs(command) => repairs::execute(command, common, world).await,
         Command::Runs(command) => runs::execute(command, common, world).await,

@@ -1,6 +1,7 @@
 //! What a run needs before it begins: each source with its profile, and the files of both sides.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::exit::Failure;
 use crate::intents::csv as intents_csv;
@@ -15,14 +16,14 @@ use crate::time::Span;
 /// A source with its profile.
 pub(crate) struct Prepared<'a> {
     pub(crate) source: &'a SourceSettings,
-    pub(crate) profile: Profile,
+    pub(crate) profile: Arc<Profile>,
     pub(crate) spans: Spans,
     pub(crate) rules: Rules,
 }
 
 impl<'a> Prepared<'a> {
     pub(crate) fn new(source: &'a SourceSettings) -> Result<Prepared<'a>, Failure> {
-        let profile = profile(&source.profile)?;
+        let profile = Arc::new(profile(&source.profile)?);
         let spans = source.spans(profile_spans(&profile));
         let needed =
             profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0;
@@ -49,9 +50,11 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Reads its files.
-    pub(crate) fn read(&self) -> Result<Feed, Failure> {
-        read(&self.profile, &self.source.read, &self.source.files)
+    /// Reads its files, on whatever thread that is called.
+    pub(crate) fn reader(&self) -> impl FnOnce() -> Result<Feed, Failure> + Send + use<> {
+        let profile = Arc::clone(&self.profile);
+        let (rules, files) = (self.source.read.clone(), self.source.files.clone());
+        move || read(&profile, &rules, &files)
     }
 
     /// How far before the window rows are read for linking: the longest grace, or the lookback.

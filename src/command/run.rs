@@ -17,18 +17,21 @@ use crate::model::repair::{Repair, RepairState};
 use crate::model::run::Watermark;
 use crate::money::Money;
 use crate::reconcile::{self, Outcome};
+use crate::report::RunReport;
 use crate::settings::Settings;
 use crate::settings::window::{self, WindowChoice};
 use crate::source::files::Feed;
 use crate::store::contract::{
-    Begun, Claim, Commit, IntentChanges, Link, Outcome as CommitOutcome, Receipt, RepairFilter,
-    RunEnd, RunKey, RunStart, Store,
+    Begun, Claim, Commit, IntentChanges, Link, Receipt, RepairFilter, RunEnd, RunKey, RunStart,
+    Store,
 };
 use crate::time::Instant;
 
 use super::compose;
 use super::frame::{advance, frame, window_of};
 use super::gather::{Gathered, Question, gather};
+use super::held::{beside, release, renew};
+use super::interrupt::Interrupt;
 use super::prepare::{Prepared, read_intents};
 use super::progress::Progress;
 use super::told::{Slice, Told};
@@ -63,13 +66,28 @@ pub async fn execute(
         run_id: uuid::Uuid::now_v7().to_string(),
         owner: uuid::Uuid::now_v7().to_string(),
         is_dry_run: common.dry_run,
+        interrupt: world.interrupt.clone(),
     };
-    let mut store = if common.dry_run {
-        super::store_to_read(&settings).await?
-    } else {
-        super::store(&settings).await?
+    job.interrupt.ask_after(arguments.deadline);
+    let opening = async {
+        if common.dry_run {
+            super::store_to_read(&settings).await
+        } else {
+            super::store(&settings).await
+        }
     };
-    run(&mut store, &job, arguments, common, world).await
+    match job.interrupt.or(opening).await {
+        Ok(opened) => Box::pin(run(&mut opened?, &job, arguments, common, world)).await,
+        Err(stopped) => {
+            let mut told = Told::default();
+            for name in &names {
+                told.stop(name, again(&stopped).state(untouched));
+            }
+            let report = tell(&told, &job, common, world);
+            deliver::deliver(&report, common, Some(&settings), world)?;
+            Ok(report.outcome.exit)
+        }
+    }
 }
 
 /// What was asked for.
@@ -83,6 +101,7 @@ pub(crate) struct Job<'a> {
     pub(crate) run_id: String,
     pub(crate) owner: String,
     pub(crate) is_dry_run: bool,
+    pub(crate) interrupt: Interrupt,
 }
 
 async fn run<S: Store>(
@@ -95,16 +114,25 @@ async fn run<S: Store>(
     if let Some(exit) = begin(store, job, arguments, common, world).await? {
         return Ok(exit);
     }
+    // Held until everything is told: who comes next finds a source whose last run has told it, or died.
+    let mut claims = Vec::new();
+    let ended = judge_and_tell(store, job, &mut claims, common, world).await;
+    for claim in &claims {
+        release(store, claim).await;
+    }
+    ended
+}
+
+async fn judge_and_tell<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    claims: &mut Vec<Claim>,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
     let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
-    let carried_sources: Vec<&str> = job
-        .names
-        .iter()
-        .map(String::as_str)
-        .chain([job.settings.intents.name.as_str()])
-        .collect();
     let mut told = Told::default();
-    told.carried = store.carried(&carried_sources, job.as_of).await?;
-    let result = slices(store, job, &mut told, &mut progress).await;
+    let result = slices(store, job, claims, &mut told, &mut progress).await;
     progress.finish();
     if let Err(failure) = result {
         // Nothing of any source could be judged: there is no report, only the reasons.
@@ -114,12 +142,52 @@ async fn run<S: Store>(
         end(store, job, world, failure.exit, failure.exit.name(), None).await?;
         return Err(failure);
     }
+    if told.is_partial {
+        // A report that nobody takes must not keep the source.
+        for claim in &*claims {
+            release(store, claim).await;
+        }
+    } else {
+        told.unconfirmed = store.unconfirmed(&job.settings.intents.name).await?;
+    }
+    let report = tell(&told, job, common, world);
+    let delivered = deliver::deliver(&report, common, Some(job.settings), world);
+    if !job.is_dry_run {
+        let mut json = Vec::new();
+        crate::report::json::write(&report, &mut json).map_err(|error| {
+            Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string())
+        })?;
+        let json = String::from_utf8_lossy(&json);
+        let (exit, name) = (report.outcome.exit, report.outcome.name.as_str());
+        let ended = end(store, job, world, exit, name, Some(&json)).await;
+        if told.is_partial {
+            // What was committed is told again by the next run: who stops a run need not read its report.
+            if let Err(failure) = ended {
+                tracing::warn!("the end of the run was not recorded: {failure}");
+            }
+            delivered?;
+            return Ok(exit);
+        }
+        ended?;
+        if delivered.is_ok() {
+            let mut runs: Vec<&str> = told.carried.runs.iter().map(String::as_str).collect();
+            runs.push(&job.run_id);
+            let mut sources: Vec<&str> = claims.iter().map(|claim| claim.source.as_str()).collect();
+            sources.push(&job.settings.intents.name);
+            store.mark_reported(&runs, &sources, &job.run_id).await?;
+        }
+    }
+    delivered?;
+    Ok(report.outcome.exit)
+}
+
+/// Tells what failed on stderr, and composes the report.
+fn tell(told: &Told, job: &Job<'_>, common: &CommonArgs, world: &mut World<'_>) -> RunReport {
     for failure in &told.failures {
         world.tell(failure);
     }
-    told.unconfirmed = store.unconfirmed(&job.settings.intents.name).await?;
-    let report = compose::report(
-        &told,
+    compose::report(
+        told,
         &compose::RunFacts {
             run_id: &job.run_id,
             command: "run",
@@ -132,26 +200,7 @@ async fn run<S: Store>(
             fallback_window: job.choice,
         },
         common,
-    );
-    let delivered = deliver::deliver(&report, common, Some(job.settings), world);
-    if !job.is_dry_run {
-        let mut json = Vec::new();
-        crate::report::json::write(&report, &mut json).map_err(|error| {
-            Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string())
-        })?;
-        let json = String::from_utf8_lossy(&json);
-        let (exit, name) = (report.outcome.exit, report.outcome.name.as_str());
-        end(store, job, world, exit, name, Some(&json)).await?;
-        if delivered.is_ok() {
-            let mut runs: Vec<&str> = told.carried.runs.iter().map(String::as_str).collect();
-            runs.push(&job.run_id);
-            store
-                .mark_reported(&runs, &carried_sources, &job.run_id)
-                .await?;
-        }
-    }
-    delivered?;
-    Ok(report.outcome.exit)
+    )
 }
 
 /// Records the run; a run key that is done gives its outcome again.
@@ -244,14 +293,24 @@ async fn end<S: Store>(
 async fn slices<S: Store>(
     store: &mut S,
     job: &Job<'_>,
+    claims: &mut Vec<Claim>,
     told: &mut Told,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
     progress.step("reading intents", None);
-    let mut file =
-        read_intents(job.settings).map_err(|failure| failure.state("nothing was written"))?;
+    let settings = job.settings.clone();
+    let mut file = match job.interrupt.aside(move || read_intents(&settings)).await {
+        Ok(read) => read.map_err(|failure| failure.state("nothing was written"))?,
+        // Every source is told to be stopped.
+        Err(_) => None,
+    };
     for (n, prepared) in job.sources.iter().enumerate() {
         let is_last = n + 1 == job.sources.len();
+        if let Some(stopped) = job.interrupt.asked() {
+            let state = "nothing of this source was read or written";
+            told.stop(&prepared.source.name, stopped.state(state));
+            continue;
+        }
         let claim = if job.is_dry_run {
             None
         } else {
@@ -274,6 +333,15 @@ async fn slices<S: Store>(
                 }
             }
         };
+        let owners = [&*prepared.source.name, &*job.settings.intents.name];
+        match store.carried(&owners, job.as_of).await {
+            Ok(owed) => told.carry(owed),
+            Err(failure) => {
+                told.fail(&prepared.source.name, failure.state("nothing was written"));
+                claims.extend(claim);
+                continue;
+            }
+        }
         let outcome = slice(
             store,
             job,
@@ -290,11 +358,12 @@ async fn slices<S: Store>(
             progress,
         )
         .await;
-        if let Some(claim) = &claim {
-            store.release(claim).await?;
-        }
+        claims.extend(claim);
         match outcome {
             Ok(slice) => told.slices.push(slice),
+            Err(failure) if job.interrupt.asked().is_some() => {
+                told.stop(&prepared.source.name, failure);
+            }
             Err(failure) => told.fail(&prepared.source.name, failure),
         }
     }
@@ -303,7 +372,7 @@ async fn slices<S: Store>(
         let is_last_of_all = last + 1 == job.sources.len();
         told.wait_for_unread(&job.sources[last].rules, is_last_of_all);
     }
-    if told.slices.is_empty() {
+    if told.slices.is_empty() && !told.is_partial {
         let worst = told
             .failures
             .iter()
@@ -342,8 +411,10 @@ async fn slice<S: Store>(
     let window = window_of(job, prepared, stored.as_ref())
         .map_err(|failure| failure.state(stays.clone()))?;
     progress.step(&format!("reading {}", source.name), None);
-    let mut feed = prepared
-        .read()
+    let interrupt = &job.interrupt;
+    let mut feed = beside(store, job.settings, claim, interrupt, prepared.reader())
+        .await
+        .flatten()
         .map_err(|failure| failure.state(stays.clone()))?;
     let frame = frame(
         store,
@@ -372,16 +443,25 @@ async fn slice<S: Store>(
         covered = frame.covered.map(|at| at.to_string()),
         "read"
     );
-    renew(store, job, claim).await?;
+    renew(store, job.settings, claim).await?;
     progress.step("gathering what is known", None);
-    let mut gathered = gather(store, question, operations, file).await?;
+    let gathering = interrupt
+        .or(gather(store, question, operations, file))
+        .await;
+    let mut gathered = gathering.map_err(|stopped| stopped.state(stays.clone()))??;
     if job.is_dry_run {
         gathered.hear(&told.standings(None));
     }
-    renew(store, job, claim).await?;
+    renew(store, job.settings, claim).await?;
     progress.step("comparing", None);
-    let snapshot = gathered.snapshot();
-    let mut outcome = reconcile::reconcile(&snapshot, &prepared.rules, &frame);
+    let rules = prepared.rules.clone();
+    let comparing = move || {
+        let outcome = reconcile::reconcile(&gathered.snapshot(), &rules, &frame);
+        (gathered, outcome)
+    };
+    let (gathered, mut outcome) = beside(store, job.settings, claim, interrupt, comparing)
+        .await
+        .map_err(|failure| failure.state(stays.clone()))?;
     if !outcome.violations.is_empty() {
         return Err(Failure::new(
             Exit::Internal,
@@ -404,21 +484,29 @@ async fn slice<S: Store>(
     let advance = advance(job, prepared, stored.as_ref(), &frame, &feed);
     let receipt = match claim {
         Some(claim) => {
-            renew(store, job, Some(claim)).await?;
+            renew(store, job.settings, Some(claim)).await?;
             progress.step("writing", None);
-            commit(
-                store,
-                job,
-                claim,
-                stored.as_ref(),
-                &gathered,
-                &outcome,
-                advance.as_ref(),
-                &feed,
-            )
-            .await?
+            let stored = stored.as_ref();
+            let advance = advance.as_ref();
+            let writing = commit(
+                store, job, claim, stored, &gathered, &outcome, advance, &feed,
+            );
+            match interrupt.or(writing).await {
+                Ok(written) => written?,
+                Err(stopped) => {
+                    has_taken_hold(store, claim, stopped, &stays).await?;
+                    // Written before: this gives the answer that was left behind.
+                    commit(
+                        store, job, claim, stored, &gathered, &outcome, advance, &feed,
+                    )
+                    .await?
+                }
+            }
         }
-        None => known_repairs(store, &outcome).await?,
+        None => interrupt
+            .or(known_repairs(store, &outcome))
+            .await
+            .map_err(|stopped| stopped.state(stays))??,
     };
     settle(&mut outcome, &receipt, job.is_dry_run);
     tracing::info!(
@@ -442,16 +530,30 @@ async fn slice<S: Store>(
     ))
 }
 
-/// Holds the source for as long again. A run that lost it to another one ends here instead of at its commit.
-async fn renew<S: Store>(
+/// Whether a commit that was left in the middle took hold all the same; else why it did not. A commit keeps the row of
+/// its claim until it has ended one way or the other, so giving the source back waits for that.
+async fn has_taken_hold<S: Store>(
     store: &mut S,
-    job: &Job<'_>,
-    claim: Option<&Claim>,
+    claim: &Claim,
+    stopped: Failure,
+    stays: &str,
 ) -> Result<(), Failure> {
-    match claim {
-        Some(claim) => store.renew(claim, job.settings.lease).await,
-        None => Ok(()),
+    let settled = match store.release(claim).await {
+        Ok(()) => store.is_committed(&claim.run_id, &claim.source).await,
+        Err(failure) => Err(failure),
+    };
+    match settled {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(stopped.state(stays)),
+        Err(failure) => Err(stopped
+            .why(failure.what)
+            .state("the outcome of the last window is unknown; it is all there or not at all")),
     }
+}
+
+/// The same for another source.
+fn again(stopped: &Failure) -> Failure {
+    Failure::new(stopped.exit, stopped.what.clone()).remedy(stopped.remedy.clone())
 }
 
 /// The money that a repair is about, for the guard on amounts.
@@ -507,7 +609,7 @@ async fn commit<S: Store>(
     let file_names: Vec<String> = feed.files.iter().map(|file| file.name.clone()).collect();
     let totals = compose::totals_json(outcome);
     let on_conflict = |repair: &Repair| compose::conflict(repair, job.as_of);
-    let receipt = store
+    store
         .commit(
             claim,
             &Commit {
@@ -539,13 +641,7 @@ async fn commit<S: Store>(
                 totals_json: &totals,
             },
         )
-        .await?;
-    debug_assert_eq!(
-        receipt.outcome,
-        CommitOutcome::Committed,
-        "a run commits each source once"
-    );
-    Ok(receipt)
+        .await
 }
 
 /// For a dry run: which of the planned repairs the ledger knows already.

@@ -6,6 +6,7 @@ use crate::exit::Failure;
 use crate::model::answer::{Standing, Standings};
 use crate::model::breaks::Break;
 use crate::model::intent::IntentKind;
+use crate::model::repair::Repair;
 use crate::model::run::{Basis, Watermark};
 use crate::model::verdict::{Disposition, Pending};
 use crate::reconcile::rules::{Frame, Rules};
@@ -152,6 +153,8 @@ pub struct Told {
     /// Sources that could not be.
     pub failures: Vec<Failure>,
     pub(super) failed_sources: Vec<String>,
+    /// Whether somebody asked to stop before every source was judged.
+    pub is_partial: bool,
     /// What earlier runs owe.
     pub carried: StoredCarried,
     /// Repairs that no import has shown yet.
@@ -163,6 +166,26 @@ impl Told {
     pub fn fail(&mut self, source: &str, failure: Failure) {
         self.failed_sources.push(source.to_owned());
         self.failures.push(failure);
+    }
+
+    /// Somebody asked to stop before a source was judged.
+    pub fn stop(&mut self, source: &str, stopped: Failure) {
+        self.is_partial = true;
+        self.fail(source, stopped);
+    }
+
+    /// What earlier runs owe about a source that is this run's now.
+    pub fn carry(&mut self, owed: StoredCarried) {
+        let all = &mut self.carried;
+        all.runs.extend(owed.runs);
+        all.runs.sort();
+        all.runs.dedup();
+        let is_new = |item: &Break| all.breaks.iter().all(|known| known.id != item.id);
+        let breaks: Vec<Break> = owed.breaks.into_iter().filter(is_new).collect();
+        all.breaks.extend(breaks);
+        let is_new = |item: &Repair| all.repairs.iter().all(|known| known.id != item.id);
+        let repairs: Vec<Repair> = owed.repairs.into_iter().filter(is_new).collect();
+        all.repairs.extend(repairs);
     }
 
     /// How the operations that the sources so far answer intents with stand, by intent; those of one slice left out.

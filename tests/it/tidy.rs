@@ -41,11 +41,13 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("serde", &["settings", "processor", "report"]),
     ("sqlx", &["store"]),
     // The store packs the next block of rows while the database takes the last one (`tokio::join!`), and does not wait
-    // for a server forever.
+    // for a server forever. A command hears that it should stop while it works.
     (
         "tokio",
         &[
             "main",
+            "command/interrupt",
+            "command/held",
             "store/sqlite/bulk",
             "store/sqlite/packed",
             "store/postgres",
