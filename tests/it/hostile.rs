@@ -12,6 +12,8 @@ use paysweep::processor::profile::Profile;
 use paysweep::processor::table::trim;
 use paysweep::processor::{ReadRules, built_in};
 
+use super::scene::{Scene, on_both};
+
 const HEAD: &str =
     "operation_id,kind,status,amount_minor,fee_minor,net_minor,currency,occurred_at,reference\n";
 const INTENTS_HEAD: &str = "intent_id,kind,amount_minor,currency,status,created_at,reference\n";
@@ -301,4 +303,51 @@ fn a_cell_of_money_is_read_by_the_same_grammar() {
         );
         assert_eq!(read.is_ok(), is_amount, "{text}: {read:?}");
     }
+}
+
+/// What an index of one engine could not hold, no engine takes: both answer alike, and what is allowed fits.
+#[test]
+fn an_id_that_is_too_long_to_look_up_is_refused_with_its_line_by_both_stores() {
+    // Letters that no compression makes shorter.
+    let letters = |count: usize| -> String {
+        let mut state: u64 = 7;
+        let letter = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            char::from(b'a' + u8::try_from((state >> 33) % 26).expect("a letter"))
+        };
+        std::iter::repeat_with(letter).take(count).collect()
+    };
+    on_both(|database| {
+        let (fits, long) = (letters(1_000), letters(1_001));
+        let scene = Scene::new(
+            &format!("{fits},charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,{fits}\n"),
+            &format!("{fits},charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,{fits}\n"),
+        )
+        .stored(database, "120s");
+        let told = scene.now("run");
+        assert_eq!(told.code, 0, "{}", told.stderr);
+        for (operation, intent, place) in [
+            (
+                &long,
+                &fits,
+                "operations.csv:2: column \"operation_id\", line 2",
+            ),
+            (&fits, &long, "intents.csv:2: column \"intent_id\", line 2"),
+        ] {
+            scene.operations(&format!(
+                "{operation},charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,{fits}\n"
+            ));
+            scene.intents(&format!(
+                "{intent},charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,{fits}\n"
+            ));
+            let told = scene.now("run");
+            assert_eq!(told.code, 2, "{}", told.stderr);
+            assert!(told.stderr.contains(place), "{}", told.stderr);
+            let why = "is 1001 bytes long, and an id or reference has at most 1000";
+            assert!(told.stderr.contains(why), "{}", told.stderr);
+            assert!(told.stderr.len() < 1_500, "the id is cut: {}", told.stderr);
+        }
+    });
 }

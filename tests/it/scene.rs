@@ -1,9 +1,11 @@
 //! A folder of its own, and the built binary in it: with another zone than UTC, without a home, and without colour.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
+
+use super::postgres::Database;
 
 /// "Now" of most scenes: six in the morning after the first day.
 pub(crate) const NOW: &str = "2026-03-10T06:00:00Z";
@@ -87,6 +89,17 @@ impl Scene {
         self
     }
 
+    /// The same with its store in a database; without one it stays in its file. Leases are as short as they may be made.
+    pub(crate) fn stored(self, database: Option<&Database>, lease: &str) -> Scene {
+        let url = database.map_or_else(|| "sqlite://paysweep.db".to_owned(), Database::url);
+        let text = std::fs::read_to_string(self.path("paysweep.toml")).expect("a configuration");
+        let store = format!("[store]\nurl = \"{url}\"\nlease = \"{lease}\"");
+        let text = text.replace("[store]\nurl = \"sqlite://paysweep.db\"", &store);
+        assert!(text.contains(&store));
+        self.write("paysweep.toml", &text);
+        self
+    }
+
     /// The path of a file in the folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -150,6 +163,28 @@ impl Scene {
         command
     }
 
+    /// The same as somebody else: through the words of a program that changes the user.
+    pub(crate) fn command_through(&self, words: &[String], line: &str) -> Command {
+        let plain = self.command(line);
+        let Some((first, rest)) = words.split_first() else {
+            return plain;
+        };
+        let mut command = Command::new(first);
+        command
+            .args(rest)
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(self.folder())
+            .env_clear()
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+    }
+
     /// Runs a command as it is typed.
     pub(crate) fn say(&self, line: &str) -> Told {
         Told::from(self.command(line).output().expect("the binary starts"))
@@ -161,11 +196,34 @@ impl Scene {
     }
 }
 
+/// Sends a signal by its name: `TERM`.
+pub(crate) fn send(name: &str, process: &Child) {
+    let sent = Command::new("kill")
+        .args([&format!("-{name}"), &process.id().to_string()])
+        .stderr(Stdio::null())
+        .status();
+    sent.expect("kill starts");
+}
+
+/// An empty store in a database, made from wherever.
+pub(crate) fn database() -> Database {
+    super::postgres::aside(|| async { Database::migrated().await })
+}
+
+/// A test once for each engine: without a database, and with one.
+pub(crate) fn on_both(test: impl Fn(Option<&Database>)) {
+    test(None);
+    test(Some(&database()));
+}
+
 impl From<Output> for Told {
     fn from(output: Output) -> Told {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         Told {
-            code: output.status.code().expect("an exit code"),
+            code: output
+                .status
+                .code()
+                .unwrap_or_else(|| panic!("killed: {output:?}")),
             stdout: text(output.stdout),
             stderr: text(output.stderr),
         }

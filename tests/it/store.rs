@@ -194,6 +194,15 @@ macro_rules! on_every_engine {
             })*
         }
 
+        mod model {
+            use crate::store_model::ModelStore;
+
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise(ModelStore::default()).await;
+            })*
+        }
+
         mod postgres {
             use crate::postgres::Database;
 

@@ -456,8 +456,11 @@ async fn a_commit_that_is_dropped_half_way_leaves_nothing_and_the_store_usable()
     assert_everything_once(&database).await;
 }
 
-#[tokio::test]
-async fn a_session_that_is_killed_at_any_statement_leaves_all_or_nothing_and_is_made_good() {
+/// What a step does so that its session ends.
+const DIES: &str = "perform pg_terminate_backend(pg_backend_pid())";
+
+/// Makes those statements of a commit misbehave whose number is so: `= 3`. The count goes on through every try.
+async fn arm(database: &Database, which: &str, action: &str) {
     const TABLES: [&str; 9] = [
         "run_commits",
         "operations",
@@ -469,40 +472,144 @@ async fn a_session_that_is_killed_at_any_statement_leaves_all_or_nothing_and_is_
         "break_events",
         "watermarks",
     ];
+    let mut bombs = format!(
+        "create sequence public.steps; \
+         create function public.step() returns trigger language plpgsql as $$ begin \
+         if nextval('public.steps') {which} then {action}; end if; return null; end $$;"
+    );
+    bombs += &TABLES
+        .map(|table| {
+            format!(
+                "create trigger step after insert or update on paysweep.{table} \
+                 for each statement execute function public.step();"
+            )
+        })
+        .concat();
+    // One more at the end of all: when the transaction commits.
+    bombs.push_str(
+        "create constraint trigger last_step after insert on paysweep.run_commits \
+         deferrable initially deferred for each row execute function public.step();",
+    );
+    database.run(&bombs).await;
+}
+
+/// How many statements there were so far.
+async fn steps_of(database: &Database) -> i64 {
+    sqlx::query_scalar("select last_value from public.steps")
+        .fetch_one(&mut database.connection().await)
+        .await
+        .expect("a number")
+}
+
+/// A database with an intent to repair, and a claim on its source.
+async fn ready(database: &Database) -> (PostgresStore, Claim) {
+    let mut store = database.store().await;
+    import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
+    let held = claim(&mut store, "r1").await;
+    (store, held)
+}
+
+/// A serialization failure, a deadlock, a lock that was not given, a statement that was stopped, an idle session that was
+/// ended: each at statements from the first to the one that commits.
+#[tokio::test]
+async fn a_transaction_that_lost_a_race_or_its_patience_is_done_again_whole() {
+    for code in ["40001", "40P01", "55P03", "57014", "25P03"] {
+        let mut at = 1;
+        loop {
+            let database = Database::migrated().await;
+            let (mut store, held) = ready(&database).await;
+            let raise = format!("raise exception 'no' using errcode = '{code}'");
+            arm(&database, &format!("= {at}"), &raise).await;
+            let outcome = commit_of_everything(&mut store, &held).await;
+            assert_eq!(
+                outcome.expect("a commit"),
+                Outcome::Committed,
+                "{code} {at}"
+            );
+            assert_everything_once(&database).await;
+            let steps = steps_of(&database).await;
+            if steps < at {
+                break;
+            }
+            // The tries add up: what failed at 4 went on from 5.
+            assert!(steps > at, "{code} {at}: it was done again");
+            at += 4;
+        }
+        assert!(at > 9, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_race_that_is_lost_each_time_ends_with_75_and_nothing_written() {
+    let database = Database::migrated().await;
+    let (mut store, held) = ready(&database).await;
+    let raise = "raise exception 'could not serialize access' using errcode = '40001'";
+    arm(&database, "> 3", raise).await;
+    let failure = commit_of_everything(&mut store, &held)
+        .await
+        .expect_err("no commit");
+    assert_eq!(failure.exit, Exit::Temporary);
+    let said = failure.to_string();
+    for wanted in [
+        "the store was busy while ",
+        "could not serialize access",
+        "other sessions kept it busy through every try",
+    ] {
+        assert!(said.contains(wanted), "{said}");
+    }
+    // Eight tries, each up to the statement that fails.
+    assert!(steps_of(&database).await >= 11);
+    assert!(!store.is_committed("r1", SOURCE).await.expect("an answer"));
+    let counts = store.counts(SOURCE, SCOPE).await.expect("counts");
+    assert_eq!((counts.operations, counts.intents), (0, 1));
+}
+
+/// The real thing: a lock that nobody gives for longer than `lock_timeout`, and a statement that somebody stops.
+#[tokio::test]
+async fn a_lock_that_is_waited_for_too_long_and_a_statement_that_is_stopped_are_tried_again() {
+    let database = Database::migrated().await;
+    let (mut store, held) = ready(&database).await;
+    let mut other = database.connection().await;
+    sqlx::raw_sql("begin; lock table paysweep.break_events")
+        .execute(&mut other)
+        .await
+        .expect("a lock");
+    let begun = std::time::Instant::now();
+    let meanwhile = async {
+        // First the server gives up (5 s), then somebody stops the second try.
+        tokio::time::sleep(std::time::Duration::from_millis(6_000)).await;
+        let stopped: i64 = sqlx::query_scalar(
+            "with waiting as materialized (select pid from pg_stat_activity \
+             where datname = current_database() and wait_event_type = 'Lock') \
+             select count(*) from waiting where pg_cancel_backend(pid)",
+        )
+        .fetch_one(&mut other)
+        .await
+        .expect("a number");
+        sqlx::raw_sql("rollback")
+            .execute(&mut other)
+            .await
+            .expect("the lock to be given");
+        stopped
+    };
+    let (outcome, stopped) = tokio::join!(commit_of_everything(&mut store, &held), meanwhile);
+    assert_eq!(outcome.expect("a commit"), Outcome::Committed);
+    assert_eq!(stopped, 1);
+    assert!(begun.elapsed() > std::time::Duration::from_secs(5));
+    assert_everything_once(&database).await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_killed_at_any_statement_leaves_all_or_nothing_and_is_made_good() {
     let mut at = 1;
     loop {
         let database = Database::migrated().await;
-        let mut store = database.store().await;
-        import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
-        let held = claim(&mut store, "r1").await;
-        let mut bombs = format!(
-            "create sequence public.steps; \
-             create function public.step() returns trigger language plpgsql as $$ begin \
-             if nextval('public.steps') = {at} then \
-             perform pg_terminate_backend(pg_backend_pid()); end if; return null; end $$;"
-        );
-        bombs += &TABLES
-            .map(|table| {
-                format!(
-                    "create trigger step after insert or update on paysweep.{table} \
-                     for each statement execute function public.step();"
-                )
-            })
-            .concat();
-        // One more at the end of all: when the transaction commits.
-        bombs.push_str(
-            "create constraint trigger last_step after insert on paysweep.run_commits \
-             deferrable initially deferred for each row execute function public.step();",
-        );
-        database.run(&bombs).await;
+        let (mut store, held) = ready(&database).await;
+        arm(&database, &format!("= {at}"), DIES).await;
         let outcome = commit_of_everything(&mut store, &held).await;
         assert_eq!(outcome.expect("a commit"), Outcome::Committed, "{at}");
         assert_everything_once(&database).await;
-        let steps: i64 = sqlx::query_scalar("select last_value from public.steps")
-            .fetch_one(&mut database.connection().await)
-            .await
-            .expect("a number");
-        if steps < at {
+        if steps_of(&database).await < at {
             break;
         }
         at += 1;
@@ -690,17 +797,20 @@ async fn a_role_needs_no_more_than_its_grants_and_is_denied_without_them() {
         .await
         .expect_err("no right to insert");
     assert_eq!(failure.exit, Exit::Denied, "{failure}");
-    // What is append-only needs no right to change.
     database
-        .run(&format!(
-            "grant insert on all tables in schema paysweep to \"{role}\"; \
-             revoke insert on paysweep.schema_version from \"{role}\"; \
-             grant update on paysweep.runs, paysweep.run_reports, paysweep.run_keys, \
-             paysweep.run_commits, paysweep.leases, paysweep.watermarks, paysweep.operations, \
-             paysweep.intents, paysweep.matches, paysweep.breaks to \"{role}\""
-        ))
+        .run(&format!("drop owned by \"{role}\"; drop role \"{role}\""))
         .await;
+    // What is append-only needs no right to change.
+    let grants = include_str!("../../cron/postgres_role.sql");
+    let grants = grants.replace("paysweep_run", &format!("\"{role}\""));
+    assert_eq!(
+        grants.matches(&role).count(),
+        7,
+        "every line was taken over"
+    );
+    database.run(&grants).await;
     let mut store = open().await.expect("a store");
+    store.assert_least().await.expect("no more than it needs");
     import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
     let held = claim(&mut store, "r1").await;
     let outcome = commit_of_everything(&mut store, &held).await;
@@ -713,9 +823,55 @@ async fn a_role_needs_no_more_than_its_grants_and_is_denied_without_them() {
             .operations,
         2
     );
+    store
+        .prune_runs(AS_OF)
+        .await
+        .expect("old reports to be forgotten");
+    // Each right too many is named.
+    for (right, wanted) in [
+        (
+            "grant update on paysweep.repairs to R",
+            "may change repairs",
+        ),
+        (
+            "grant delete on paysweep.breaks to R",
+            "may delete from breaks",
+        ),
+        (
+            "grant truncate on paysweep.repair_events to R",
+            "repair_events",
+        ),
+        (
+            "grant create on schema paysweep to R",
+            "may create things in schema paysweep",
+        ),
+        (
+            "grant pg_write_server_files to R",
+            "is a member of pg_write_server_files",
+        ),
+        ("alter role R createrole", "may create roles"),
+        ("alter role R bypassrls", "bypasses row security"),
+        (
+            "alter role R superuser",
+            "the role of [store] url is a superuser",
+        ),
+    ] {
+        if let Err(failure) = store.assert_least().await {
+            assert!(!failure.what.contains(wanted), "{failure}");
+        }
+        database
+            .run(&right.replace('R', &format!("\"{role}\"")))
+            .await;
+        let failure = store.assert_least().await.expect_err(right);
+        assert_eq!(failure.exit, Exit::Denied);
+        assert!(failure.what.contains(wanted), "{failure}");
+        assert!(failure.remedy.contains("cron/postgres_role.sql"));
+    }
     drop(store);
     database
-        .run(&format!("drop owned by \"{role}\"; drop role \"{role}\""))
+        .run(&format!(
+            "alter role \"{role}\" nosuperuser; drop owned by \"{role}\"; drop role \"{role}\""
+        ))
         .await;
 }
 

@@ -1,4 +1,5 @@
-//! Two engines, one memory: whatever is done to a file and to a database, in whatever order, both answer the same.
+//! Two engines and a model in memory: whatever is done to a file, to a database and to the model, in whatever order, all
+//! three answer the same.
 //!
 //! Operations are drawn at random from a small world, so that they meet: the same ids, versions that are not there any
 //! more, two operations for one intent, decisions about what is settled. Every answer is compared, and after every step
@@ -21,6 +22,7 @@ use paysweep::time::{Instant, Span};
 
 use super::postgres::Database;
 use super::store::{SCOPE, break_about, conflict, nothing, set_succeeded, watermark};
+use super::store_model::ModelStore;
 
 const SEQUENCES: u64 = 100;
 const STEPS: u64 = 12;
@@ -616,18 +618,20 @@ async fn picture(store: &mut impl Store) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_file_and_a_database_answer_the_same_to_whatever_is_done() {
+async fn a_file_a_database_and_the_model_answer_the_same_to_whatever_is_done() {
     let (mut done, mut refused) = (0, 0);
     for seed in 0..SEQUENCES {
         let mut dice = Dice(seed);
         let database = Database::migrated().await;
         let mut file = SqliteStore::in_memory().await.expect("a store");
         let mut postgres = database.store().await;
-        let (mut claims, mut twins) = (Vec::new(), Vec::new());
+        let mut model = ModelStore::default();
+        let (mut claims, mut twins, mut ours) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..STEPS {
             let step = Step::drawn(&mut dice);
             let place = format!("seed {seed}, step {number}");
-            let answer = act(&mut file, &mut claims, &step).await;
+            let answer = act(&mut model, &mut ours, &step).await;
+            assert_eq!(act(&mut file, &mut claims, &step).await, answer, "{place}");
             assert_eq!(
                 act(&mut postgres, &mut twins, &step).await,
                 answer,
@@ -643,11 +647,13 @@ async fn a_file_and_a_database_answer_the_same_to_whatever_is_done() {
                 }
             }
             if number % 6 == 5 {
-                let (one, two) = (picture(&mut file).await, picture(&mut postgres).await);
-                for (one, two) in one.iter().zip(&two) {
-                    assert_eq!(one, two, "{place}");
+                let ours = picture(&mut model).await;
+                for theirs in [picture(&mut file).await, picture(&mut postgres).await] {
+                    for (ours, theirs) in ours.iter().zip(&theirs) {
+                        assert_eq!(ours, theirs, "{place}");
+                    }
+                    assert_eq!(ours.len(), theirs.len(), "{place}");
                 }
-                assert_eq!(one.len(), two.len(), "{place}");
             }
         }
     }
