@@ -117,7 +117,7 @@ impl fmt::Display for Span {
 }
 
 /// A time zone: an IANA name or a fixed offset.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
     name: String,
     zone: jiff::tz::TimeZone,

@@ -14,6 +14,8 @@ pub(super) struct AmountFormat {
     pub decimal: Decimal,
     /// A sign that may stand in the cell and is dropped.
     pub currency_sign: Option<String>,
+    /// `.91` is 0.91.
+    pub bare_fraction: bool,
     pub exponents: Exponents,
 }
 
@@ -46,11 +48,12 @@ pub(super) struct Exponents(pub BTreeMap<Currency, u8>);
 
 impl Exponents {
     /// The named sets of processors, as they differ from ISO 4217.
-    pub(super) const SETS: [(&str, &[(&str, u8)]); 4] = [
+    pub(super) const SETS: [(&str, &[(&str, u8)]); 5] = [
         ("iso", &[]),
         ("stripe", &[("MGA", 0), ("ISK", 2), ("UGX", 2)]),
         ("adyen", &[("CLP", 2), ("ISK", 2), ("CVE", 0), ("IDR", 0)]),
         ("paypal", &[("HUF", 0), ("JPY", 0), ("TWD", 0)]),
+        ("checkout", &[("CLP", 2), ("ISK", 0)]),
     ];
 }
 
@@ -196,6 +199,19 @@ impl<'p> AmountReader<'p> {
     }
 
     fn digits(&mut self, text: &str, line: u32) -> Result<Number, AmountError> {
+        let with_zero;
+        let text = match self
+            .format
+            .bare_fraction
+            .then(|| with_whole(text))
+            .flatten()
+        {
+            Some(whole) => {
+                with_zero = whole;
+                with_zero.as_str()
+            }
+            None => text,
+        };
         let Decimal::Is(format) = self.format.decimal else {
             return self.undeclared(text, line);
         };
@@ -313,6 +329,16 @@ fn plain_integer(text: &str) -> Option<i128> {
     }))
 }
 
+/// A fraction without its zero, with it: `-.91` is `-0.91`.
+fn with_whole(text: &str) -> Option<String> {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text),
+    };
+    rest.starts_with(['.', ','])
+        .then(|| format!("{sign}0{rest}"))
+}
+
 /// The cell without what a spreadsheet puts before text: `="…"`, an apostrophe, a tab.
 pub(super) fn unguarded(cell: &str) -> &str {
     if let Some(formula) = cell.strip_prefix("=\"") {
@@ -390,6 +416,7 @@ mod tests {
             unit,
             decimal,
             currency_sign: None,
+            bare_fraction: false,
             exponents: Exponents::default(),
         }
     }

@@ -1,35 +1,25 @@
 //! From the TOML shapes of a profile to its meaning; refuses what has none. Its money is in [`money`].
 
+mod about;
+mod cells;
+mod layout;
 mod money;
+mod promises;
+mod sections;
+mod words;
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
-
-use super::encoding::{self, Encoding};
-use super::header::RowWidth;
-use super::moment::{TimeFormat, TimeRule, ZoneRule};
 use super::nearest::nearest;
 use super::profile::{
-    Candidate, Checks, Column, ColumnAt, ColumnId, ControlRule, Delimiter, DerivedRefund,
-    ExpectTotal, HeaderForm, IdRule, Layout, ModeRule, MoneyRules, Otherwise, Profile, RowNet,
-    SkipRule, Spans, TextFrom, TextRule, Trailer, Word, WordMap,
+    About, Column, ColumnAt, ColumnId, DerivedRefund, HeaderForm, Layout, ModeRule, MoneyRules,
+    Profile, WordMap,
 };
-use super::table::{shown, trim};
-use super::wire::{
-    CandidateWire, CheckWire, ColumnWire, CsvWire, MapWire, OneOrMany, ProfileWire, RecordWire,
-    TextOr, TimeWire, WatermarkWire,
-};
+use super::wire::{CheckWire, ColumnWire, ProfileWire, RecordWire, WatermarkWire};
 use crate::exit::Failure;
 use crate::model::operation::{OperationKind, OperationStatus};
 use crate::model::verdict::IgnoreReason;
 use crate::time::{Span, Zone};
-
-/// The one row rule that is known.
-const ROW_RULE: &str = "net == amount - fee";
-/// The one payout rule that is known.
-const PAYOUT_RULE: &str =
-    "sum(settle_net where kind != payout) + sum(settle_net where kind == payout) == 0";
 
 /// The failure of a text that is no profile, with line, column and the key that may have been meant.
 pub(super) fn not_a_profile(origin: &str, toml_text: &str, error: &toml::de::Error) -> Failure {
@@ -62,6 +52,8 @@ pub(super) fn compile(origin: &str, wire: ProfileWire) -> Result<Profile, Failur
         any_of: Vec::new(),
         required: None,
         zones: BTreeMap::new(),
+        patterns: Vec::new(),
+        context: Vec::new(),
     };
     compiler.profile(wire)
 }
@@ -83,6 +75,9 @@ struct Compiler<'a> {
     any_of: Vec<Vec<ColumnId>>,
     required: Option<Vec<String>>,
     zones: BTreeMap<String, Zone>,
+    patterns: Vec<(String, String)>,
+    /// Names of cells that rows take over from the line of their section.
+    context: Vec<String>,
 }
 
 impl Compiler<'_> {
@@ -208,20 +203,25 @@ impl Compiler<'_> {
             return Err(self.no_kinds());
         };
         let statuses = match &maps.status {
-            Some(map) => Some(self.word_map("maps.status", map)?),
-            None => None,
+            Some(map) => self.word_maps("maps.status", map)?,
+            None => Vec::new(),
         };
-        let mut kinds = self.word_map("maps.kind", &kinds)?;
-        if statuses.is_none() {
+        let mut kinds = self.word_maps("maps.kind", &kinds)?;
+        if statuses.is_empty() {
             // A format without statuses lists what has happened.
-            for word in kinds.words.values_mut() {
-                word.status = word.status.or(Some(OperationStatus::Succeeded));
+            for map in &mut kinds {
+                let beginnings = map.beginnings.iter_mut().map(|(_, word)| word);
+                for word in map.words.values_mut().chain(beginnings) {
+                    word.status = word.status.or(Some(OperationStatus::Succeeded));
+                }
             }
         }
-        let layout = self.layout(&csv)?;
+        let mut layout = self.layout(&csv, wire.sections.as_ref())?;
+        layout.sets = self.header_sets(wire.header_sets.as_deref().unwrap_or_default())?;
         let money = self.money(&record.money)?;
+        let about = self.about(&wire.profile, wire.idempotency.as_ref(), &record)?;
         let profile = self.record(
-            (wire.profile.name, wire.profile.version),
+            (wire.profile.name, wire.profile.version, about),
             record,
             layout,
             money,
@@ -238,11 +238,11 @@ impl Compiler<'_> {
     )]
     fn record(
         &mut self,
-        (name, version): (String, u32),
+        (name, version, about): (String, u32, About),
         record: RecordWire,
         layout: Layout,
         money: MoneyRules,
-        (kinds, statuses): (WordMap, Option<WordMap>),
+        (kinds, statuses): (Vec<WordMap>, Vec<WordMap>),
         checks: &[CheckWire],
         watermark: &WatermarkWire,
     ) -> Result<Profile, Failure> {
@@ -272,16 +272,21 @@ impl Compiler<'_> {
                     None,
                     Need::AsDeclared,
                 )?,
-                at: self.time("derived_refund.at", &refund.at, Need::AsDeclared)?,
+                at: match &refund.at {
+                    Some(at) => Some(self.time("derived_refund.at", at, Need::AsDeclared)?),
+                    None => None,
+                },
             }),
             None => None,
         };
         Ok(Profile {
             name,
             version,
+            about,
             layout,
             columns: Vec::new(),
             any_of: Vec::new(),
+            patterns: Vec::new(),
             id,
             account: self.text("account", record.account)?,
             object_id: self.text("object_id", record.object_id)?,
@@ -315,6 +320,12 @@ impl Compiler<'_> {
         }
         profile.columns = std::mem::take(&mut self.columns);
         profile.any_of = std::mem::take(&mut self.any_of);
+        profile.patterns = std::mem::take(&mut self.patterns);
+        if profile.checks.running_balance && profile.money.balance.is_empty() {
+            return Err(self
+                .refuse("checks: the running balance is checked and records.default.money names no balance")
+                .remedy("name its column: balance = { column = \"Balance\" }"));
+        }
         Ok(profile)
     }
 
@@ -353,510 +364,9 @@ impl Compiler<'_> {
                     .remedy("leave it out"));
             }
         }
-        for (name, table) in [
-            ("sections", &wire.sections),
-            ("header_sets", &wire.header_sets),
-            ("group", &wire.group),
-        ] {
-            if table.is_some() {
-                return Err(self.unsupported(&format!("[{name}]")));
-            }
+        if wire.group.is_some() {
+            return Err(self.unsupported("[group]"));
         }
         Ok(())
-    }
-
-    fn layout(&mut self, csv: &CsvWire) -> Result<Layout, Failure> {
-        if csv.file_id.is_some() {
-            return Err(self.unsupported("csv.file_id"));
-        }
-        if csv.discriminator.is_some() {
-            return Err(self.unsupported("csv.discriminator"));
-        }
-        let header = match (csv.header.as_deref().unwrap_or("named"), &csv.header_match) {
-            ("by_record_type", _) => {
-                return Err(self.unsupported("csv.header = \"by_record_type\""));
-            }
-            ("named", Some(found))
-                if trim(&found.first_cell).is_empty() || found.within_lines == 0 =>
-            {
-                return Err(self
-                    .refuse("csv.header_match finds no header")
-                    .why("it looks for a first cell that is not empty, within at least one line")
-                    .remedy("write, for example, header_match = { first_cell = \"Date\", within_lines = 10 }"));
-            }
-            ("named", Some(found)) => HeaderForm::NamedAfterPreamble {
-                first_cell: found.first_cell.clone(),
-                within_lines: found.within_lines,
-            },
-            ("named", None) => HeaderForm::Named,
-            ("positional", None) => HeaderForm::Positional,
-            ("positional", Some(_)) => {
-                return Err(self
-                    .refuse("csv.header_match stands beside header = \"positional\"")
-                    .why("a file without a header has none to look for")
-                    .remedy("leave one of the two out"));
-            }
-            (other, _) => {
-                self.word(
-                    "csv.header",
-                    other,
-                    [("named", ()), ("positional", ()), ("by_record_type", ())],
-                )?;
-                HeaderForm::Named
-            }
-        };
-        let delimiter = match csv.delimiter.as_deref().unwrap_or(",") {
-            "auto" => Delimiter::FromHeader,
-            text => match text.as_bytes() {
-                [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | b'"') => {
-                    Delimiter::Is(*byte)
-                }
-                _ => {
-                    return Err(self
-                        .refuse(&format!("csv.delimiter = \"{text}\" is no delimiter"))
-                        .why("a delimiter is one ASCII character, or \"auto\"")
-                        .remedy("write \",\", \";\", \"\\t\", \"|\" or \"auto\""));
-                }
-            },
-        };
-        if delimiter == Delimiter::FromHeader && matches!(header, HeaderForm::Positional) {
-            return Err(self
-                .refuse("csv.delimiter = \"auto\" stands beside header = \"positional\"")
-                .why("the delimiter is found by the names in the header")
-                .remedy("declare the delimiter"));
-        }
-        let quote = match csv.quote.as_deref().unwrap_or("\"").as_bytes() {
-            [] => None,
-            [byte] if byte.is_ascii_punctuation() && Delimiter::Is(*byte) != delimiter => {
-                Some(*byte)
-            }
-            _ => {
-                return Err(self
-                    .refuse(&format!(
-                        "csv.quote = {} is no quote",
-                        shown(csv.quote.as_deref().unwrap_or_default())
-                    ))
-                    .why("a quote is one ASCII sign other than the delimiter, or empty for none")
-                    .remedy("leave the key out: the default is '\"'"));
-            }
-        };
-        if let Some(marker) = &csv.end_marker
-            && (trim(marker).is_empty() || marker.contains(['\n', '\r']))
-        {
-            return Err(self
-                .refuse(&format!("csv.end_marker = {} is no line", shown(marker)))
-                .why(
-                    "the marker is the whole text of the last line, and blank lines stand anywhere",
-                )
-                .remedy("write the line as it stands in the file, or leave end_marker out"));
-        }
-        let mut skip = Vec::new();
-        for rule in csv.skip_rows.iter().flatten() {
-            skip.push(SkipRule {
-                column: self.column(&rule.column, Need::AsDeclared),
-                words: rule.words.clone(),
-                reason: self.reason("csv.skip_rows.reason", &rule.reason)?,
-            });
-        }
-        if let Some(trailer) = &csv.trailer
-            && (trailer.rows == Some(0)
-                || trailer
-                    .total
-                    .as_ref()
-                    .is_some_and(|total| total.position == 0))
-        {
-            return Err(self
-                .refuse("csv.trailer names position 0")
-                .why("there is no cell before the first one")
-                .remedy("positions are counted from 1"));
-        }
-        let controls = csv
-            .control_rows
-            .iter()
-            .flatten()
-            .map(|rule| ControlRule {
-                column: self.column(&rule.column, Need::Always),
-                words: rule.words.clone(),
-                sum_of: self.column(&rule.sum_of, Need::Always),
-            })
-            .collect();
-        Ok(Layout {
-            encoding: match &csv.encoding {
-                Some(name) => self.word("csv.encoding", name, encoding::NAMES)?,
-                None => Encoding::Auto,
-            },
-            delimiter,
-            quote,
-            header,
-            trim: csv.trim.unwrap_or(true),
-            strip_text_guard: csv.strip_text_guard.unwrap_or(true),
-            width: match &csv.row_width {
-                Some(name) => self.word("csv.row_width", name, RowWidth::NAMES)?,
-                None => RowWidth::Exact,
-            },
-            aliases: csv.aliases.clone().unwrap_or_default(),
-            skip,
-            end_marker: csv.end_marker.clone(),
-            controls,
-            expect_rows: csv.expect_rows,
-            expect_total: csv.expect_total.as_ref().map(|total| ExpectTotal {
-                column: self.column(&total.column, Need::Always),
-                value: total.value.clone(),
-            }),
-            trailer: csv.trailer.as_ref().map(|trailer| Trailer {
-                first_cell: trailer.first_cell.clone(),
-                rows: trailer.rows,
-                total: trailer
-                    .total
-                    .as_ref()
-                    .map(|total| (total.position, self.column(&total.sum_of, Need::Always))),
-            }),
-        })
-    }
-
-    fn id(&mut self, record: &RecordWire) -> Result<IdRule, Failure> {
-        let falls_back = match record.operation_id_fallback.as_deref() {
-            None => false,
-            Some(word) => self.word(
-                "records.default.operation_id_fallback",
-                word,
-                [("reject", false), ("synthetic", true)],
-            )?,
-        };
-        match &record.operation_id {
-            TextOr::Text(word) if word == "synthetic" => Ok(IdRule::Synthetic),
-            TextOr::Other(columns) if !columns.is_empty() => Ok(IdRule::Columns {
-                columns: columns
-                    .iter()
-                    .map(|column| self.column(column, Need::Always))
-                    .collect(),
-                falls_back,
-            }),
-            _ => Err(self
-                .refuse("records.default.operation_id names no columns")
-                .why("it is a list of columns, or \"synthetic\" where a format has no ids")
-                .remedy("write operation_id = [\"column\"]")),
-        }
-    }
-
-    fn text(
-        &mut self,
-        key: &str,
-        wire: Option<OneOrMany<TextOr<CandidateWire>>>,
-    ) -> Result<TextRule, Failure> {
-        let Some(OneOrMany(candidates)) = wire else {
-            return Ok(Vec::new());
-        };
-        let is_choice = candidates.len() > 1;
-        let need = if is_choice {
-            Need::Optional
-        } else {
-            Need::AsDeclared
-        };
-        let mut rule = Vec::new();
-        let mut group = Vec::new();
-        for candidate in candidates {
-            let candidate = match candidate {
-                TextOr::Text(column) => CandidateWire {
-                    column: ColumnWire::Name(column),
-                    not_in: None,
-                    json_pointer: None,
-                    when_kind: None,
-                    regex: None,
-                },
-                TextOr::Other(candidate) => candidate,
-            };
-            if candidate.regex.is_some() {
-                return Err(
-                    self.unsupported(&format!("the key \"regex\" of records.default.{key}"))
-                );
-            }
-            let mut when_kind = Vec::new();
-            for kind in candidate.when_kind.iter().flatten() {
-                when_kind.push(self.kind(&format!("records.default.{key}.when_kind"), kind)?);
-            }
-            let from = match &candidate.column {
-                ColumnWire::Name(name) if name.starts_with("const:") => {
-                    TextFrom::Const(name["const:".len()..].to_owned())
-                }
-                column => {
-                    let column = self.column(column, need);
-                    group.push(column);
-                    TextFrom::Column(column)
-                }
-            };
-            rule.push(Candidate {
-                from,
-                not_in: candidate.not_in.unwrap_or_default(),
-                json_pointer: candidate.json_pointer,
-                when_kind,
-            });
-        }
-        if is_choice && self.required.is_none() && group.len() == rule.len() {
-            self.any_of.push(group);
-        }
-        Ok(rule)
-    }
-
-    fn zone(&self, key: &str, text: &str) -> Result<Zone, Failure> {
-        Zone::parse(text).ok_or_else(|| {
-            self.refuse(&format!("{key} = \"{text}\" is no time zone"))
-                .why("a zone is an IANA name (Europe/Paris), UTC or an offset (+01:00)")
-                .remedy(
-                    "write it so; an abbreviation stands for different zones in different places",
-                )
-        })
-    }
-
-    fn time(&mut self, key: &str, wire: &TimeWire, need: Need) -> Result<TimeRule, Failure> {
-        let key = format!("records.default.{key}");
-        let need = if wire.optional == Some(true) {
-            Need::Optional
-        } else {
-            need
-        };
-        let columns = wire
-            .column
-            .0
-            .iter()
-            .map(|column| self.column(column, need))
-            .collect();
-        let written = wire.format.as_ref().map_or(&[][..], |format| &format.0);
-        if written.is_empty() {
-            return Err(self
-                .refuse(&format!("{key} has no format"))
-                .why("whether 05/06 is in May or in June is never guessed from the data")
-                .remedy("declare it: format = \"rfc3339\", or strftime words such as \"%d/%m/%Y %H:%M:%S\""));
-        }
-        let mut formats = Vec::new();
-        for text in written {
-            formats.push(TimeFormat::parse(text).map_err(|finding| {
-                self.refuse(&format!("{key}: format \"{text}\" {finding}"))
-                    .why(
-                        "times are read by \"rfc3339\" or by strftime words that give a whole date",
-                    )
-                    .remedy("correct the format")
-            })?);
-        }
-        let needs_zone = formats.iter().any(|format| !format.has_offset());
-        let zone = match (&wire.zone, &wire.zone_column) {
-            (Some(_), Some(_)) => {
-                return Err(self
-                    .refuse(&format!("{key} has both zone and zone_column"))
-                    .remedy("leave one of the two out"));
-            }
-            (Some(text), None) => ZoneRule::Fixed(self.zone(&format!("{key}.zone"), text)?),
-            (None, Some(column)) => {
-                if self.zones.is_empty() {
-                    return Err(self
-                        .refuse(&format!("{key} has a zone_column and there is no [zones]"))
-                        .why("what an abbreviation in that column means has to be declared")
-                        .remedy("write, for example, [zones] and CET = \"+01:00\""));
-                }
-                ZoneRule::Column(self.column(column, need), self.zones.clone())
-            }
-            (None, None) if needs_zone => {
-                return Err(self
-                    .refuse(&format!("{key} has a format without an offset and no zone"))
-                    .why("a wall-clock time is no instant; the timezone of paysweep.toml is not the zone of the file")
-                    .remedy("declare zone = \"Europe/Paris\", or zone_column with [zones]"));
-            }
-            (None, None) => ZoneRule::InText,
-        };
-        Ok(TimeRule {
-            columns,
-            formats,
-            zone,
-        })
-    }
-
-    fn word_map(&mut self, key: &str, wire: &MapWire) -> Result<WordMap, Failure> {
-        let Some(column) = &wire.column else {
-            return Err(self
-                .refuse(&format!("{key} names no column"))
-                .remedy("write column = \"Type\""));
-        };
-        let is_case_sensitive = match wire.case.as_deref() {
-            None => true,
-            Some(word) => self.word(
-                &format!("{key}.case"),
-                word,
-                [("sensitive", true), ("insensitive", false)],
-            )?,
-        };
-        let otherwise = match wire.otherwise.as_deref() {
-            None => Otherwise::Invalid,
-            Some(text) => match text.strip_prefix("ignore:") {
-                Some(reason) => Otherwise::Ignore(self.reason(&format!("{key}.\"*\""), reason)?),
-                None => self.word(
-                    &format!("{key}.\"*\""),
-                    text,
-                    [
-                        ("invalid_record", Otherwise::Invalid),
-                        ("error", Otherwise::Error),
-                    ],
-                )?,
-            },
-        };
-        let mut words = HashMap::new();
-        for (written, word) in &wire.words {
-            let here = format!("{key}.{written}");
-            if word.bank_ref.is_some() {
-                return Err(self.unsupported(&format!("{here}.bank_ref")));
-            }
-            let value = Word {
-                kind: word
-                    .kind
-                    .as_deref()
-                    .map(|kind| self.kind(&here, kind))
-                    .transpose()?,
-                status: word
-                    .status
-                    .as_deref()
-                    .map(|status| self.status(&here, status))
-                    .transpose()?,
-                is_final: word.is_final.unwrap_or(false),
-                ignore: word
-                    .ignore
-                    .as_deref()
-                    .map(|reason| self.reason(&here, reason))
-                    .transpose()?,
-            };
-            if key == "maps.kind" && value.kind.is_none() && value.ignore.is_none() {
-                return Err(self
-                    .refuse(&format!("{here} names no kind"))
-                    .remedy("write kind = \"charge\", or ignore = \"life_cycle\""));
-            }
-            let written = if is_case_sensitive {
-                written.clone()
-            } else {
-                written.to_lowercase()
-            };
-            if words.insert(written, value).is_some() {
-                return Err(self
-                    .refuse(&format!("{here} is there twice, in another case"))
-                    .remedy("leave one of the two out"));
-            }
-        }
-        if words.is_empty() {
-            words = contract_words(key == "maps.kind");
-        }
-        Ok(WordMap {
-            column: self.column(column, Need::Always),
-            is_case_sensitive,
-            words,
-            otherwise,
-        })
-    }
-
-    fn checks(&self, wires: &[CheckWire]) -> Result<Checks, Failure> {
-        let mut checks = Checks::default();
-        for wire in wires {
-            let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-            let tolerance_minor = wire.tolerance_minor.unwrap_or(0);
-            if tolerance_minor < 0 {
-                return Err(self
-                    .refuse("checks.tolerance_minor is negative")
-                    .remedy("write 0 or more minor units"));
-            }
-            match (wire.scope.as_str(), words(&wire.rule).as_str()) {
-                ("row", ROW_RULE) => {
-                    let only_where_net = match wire.when.as_deref().map(words).as_deref() {
-                        None => false,
-                        Some("net != 0") => true,
-                        Some(other) => {
-                            return Err(self
-                                .refuse(&format!("checks.when = \"{other}\" is not known"))
-                                .remedy("write when = \"net != 0\", or leave it out"));
-                        }
-                    };
-                    checks.row_net = Some(RowNet {
-                        only_where_net,
-                        tolerance_minor,
-                    });
-                }
-                ("payout", PAYOUT_RULE) => {
-                    let groups = wire.group_by.as_deref().unwrap_or_default();
-                    if !groups.is_empty() && groups != ["payout_id", "settle_currency"] {
-                        return Err(self
-                            .refuse("checks.group_by is not known")
-                            .remedy("write group_by = [\"payout_id\", \"settle_currency\"], or leave it out"));
-                    }
-                    if let Some(word) = &wire.on_missing_payout {
-                        self.word("checks.on_missing_payout", word, [("warn", ())])?;
-                    }
-                    checks.payout_tolerance_minor = Some(tolerance_minor);
-                }
-                (scope, rule) => {
-                    return Err(self
-                        .refuse(&format!(
-                            "checks: the rule \"{rule}\" of scope \"{scope}\" is not known"
-                        ))
-                        .why(format!(
-                            "the rules are \"{ROW_RULE}\" (row) and \"{PAYOUT_RULE}\" (payout)"
-                        ))
-                        .remedy("write one of them, or leave the check out"));
-                }
-            }
-        }
-        Ok(checks)
-    }
-
-    fn spans(&self, wire: &WatermarkWire) -> Result<Spans, Failure> {
-        match wire.kind.as_deref().unwrap_or("time") {
-            "time" | "updated_time" => {}
-            word @ ("date" | "id" | "counter" | "file_set") => {
-                return Err(self.unsupported(&format!("watermark.kind = \"{word}\"")));
-            }
-            word => self.word("watermark.kind", word, [("time", ()), ("updated_time", ())])?,
-        }
-        if let Some(word) = &wire.gap {
-            self.word("watermark.gap", word, [("error", ())])?;
-        }
-        if let Some(field) = wire.field.as_deref() {
-            self.word(
-                "watermark.field",
-                field,
-                [("occurred_at", ()), ("updated_at", ())],
-            )?;
-        }
-        let span = |key: &str, text: &Option<String>, default| {
-            self.span(&format!("watermark.{key}"), text.as_deref(), default)
-        };
-        Ok(Spans {
-            delay: span("delay", &wire.delay, Span::ZERO)?,
-            granularity: span("granularity", &wire.granularity, Span::ZERO)?,
-            clock_error: span("clock_error", &wire.clock_error, Span::ZERO)?,
-            lag: span("lag", &wire.lag, Span::ZERO)?,
-            lookback: span("lookback", &wire.lookback, Span::hours(72))?,
-            payout_span: span("payout_span", &wire.payout_span, Span::ZERO)?,
-            rescan: match &wire.rescan {
-                Some(_) => Some(span("rescan", &wire.rescan, Span::ZERO)?),
-                None => None,
-            },
-        })
-    }
-}
-
-/// The contract's own words, one to one: what a map without words means.
-fn contract_words(of_kinds: bool) -> HashMap<String, Word> {
-    if of_kinds {
-        let word = |kind: &OperationKind| Word {
-            kind: Some(*kind),
-            ..Word::default()
-        };
-        OperationKind::ALL
-            .iter()
-            .map(|kind| (kind.as_str().to_owned(), word(kind)))
-            .collect()
-    } else {
-        let word = |status: &OperationStatus| Word {
-            status: Some(*status),
-            ..Word::default()
-        };
-        OperationStatus::ALL
-            .iter()
-            .map(|status| (status.as_str().to_owned(), word(status)))
-            .collect()
     }
 }

@@ -33,7 +33,10 @@ impl RowWidth {
 /// The columns of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
+    /// As the profile calls them.
     names: Vec<String>,
+    /// As the file calls them.
+    written: Vec<String>,
     width: usize,
     /// Positions of columns without a name; their cells have to be empty.
     unnamed: Vec<usize>,
@@ -42,25 +45,54 @@ pub struct Header {
 impl Header {
     /// The header in the record on which the walker stands. `aliases` renames columns of the file.
     pub fn named(row: Row<'_>, aliases: &BTreeMap<String, String>) -> Header {
-        let names: Vec<String> = (0..row.len())
-            .map(|position| {
-                let name = trim(row.get(position));
-                aliases.get(name).map_or(name, String::as_str).to_owned()
-            })
+        let written: Vec<String> = (0..row.len())
+            .map(|position| trim(row.get(position)).to_owned())
             .collect();
         Header {
-            width: names.len(),
-            unnamed: (0..names.len())
-                .filter(|position| names[*position].is_empty())
+            width: written.len(),
+            unnamed: (0..written.len())
+                .filter(|position| written[*position].is_empty())
                 .collect(),
-            names,
+            names: written.clone(),
+            written,
         }
+        .renamed(aliases)
+    }
+
+    /// The same columns under other names, by the names they have now.
+    pub(super) fn renamed(mut self, names: &BTreeMap<String, String>) -> Header {
+        for name in &mut self.names {
+            if let Some(other) = names.get(name) {
+                other.clone_into(name);
+            }
+        }
+        self
+    }
+
+    /// The columns under the names of a header set. A column that the set calls otherwise is not there under the profile's
+    /// own name.
+    pub(super) fn in_set(mut self, names: &BTreeMap<String, String>) -> Header {
+        for name in &mut self.names {
+            match names.get(name) {
+                Some(own) => own.clone_into(name),
+                None if names.values().any(|own| own == name) => name.clear(),
+                None => {}
+            }
+        }
+        self
+    }
+
+    /// Whether a row holds the names of the file's header.
+    pub(super) fn is_written_as(&self, row: Row<'_>) -> bool {
+        row.len() == self.width
+            && (self.written.iter().enumerate()).all(|(at, name)| trim(row.get(at)) == name)
     }
 
     /// The columns of a file without a header: as many as its first row has, and only positions.
     pub fn positional(width: usize) -> Header {
         Header {
             names: Vec::new(),
+            written: Vec::new(),
             width,
             unnamed: Vec::new(),
         }
@@ -78,7 +110,7 @@ impl Header {
 
     /// A column for errors: its name, or its position counted from 1 where it has none.
     pub fn name_at(&self, position: usize) -> String {
-        match self.names.get(position) {
+        match self.written.get(position) {
             Some(name) if !name.is_empty() => name.clone(),
             _ => (position + 1).to_string(),
         }
@@ -184,12 +216,6 @@ impl Header {
         self.unnamed.retain(|unnamed| *unnamed != position);
     }
 
-    /// Whether a row holds the column names and nothing else.
-    fn repeats(&self, row: Row<'_>) -> bool {
-        row.len() == self.width
-            && (self.names.iter().enumerate()).all(|(at, name)| trim(row.get(at)) == name)
-    }
-
     /// Rejects a row that is too narrow or too wide, that has a value in a column without a name, or that is the header
     /// once more.
     pub fn check(&self, records: &Records<'_>, width: RowWidth) -> Result<(), Failure> {
@@ -220,7 +246,7 @@ impl Header {
                 .why(format!("rows have the width of the header (row_width = \"{rule}\")"))
                 .remedy("export the file again, or declare the line in the profile (end_marker, control_rows, row_width)"));
         }
-        if !self.names.is_empty() && self.repeats(row) {
+        if !self.written.is_empty() && self.is_written_as(row) {
             return Err(records
                 .place()
                 .row("is the header once more")

@@ -10,15 +10,20 @@
 //! | `bound` | a profile bound to the columns of one file |
 //! | `row` | one row as an operation |
 //! | `amount`, `moment` | cells to minor units and to instants |
+//! | `dates` | the order of day and month, where a profile allows both |
+//! | `sections` | lines that say what they are: headers, rows, counts and totals |
+//! | `balance` | the running balance of a statement |
 //! | `proof` | what a file promises about its own completeness |
 //! | [`nearest`] | "did you mean" |
 //!
 //! A new format is a new file in `profiles/` and a line in [`BUILT_IN`].
 
 mod amount;
+mod balance;
 mod bound;
 mod compile;
 pub mod csv;
+mod dates;
 pub mod encoding;
 pub mod header;
 mod moment;
@@ -26,8 +31,12 @@ pub mod nearest;
 pub mod profile;
 mod proof;
 mod row;
+mod sections;
 pub mod table;
 mod wire;
+
+use crate::money::Currency;
+use crate::time::Zone;
 
 pub(crate) use amount::is_exponent_notation;
 pub(crate) use moment::{is_plausible, rfc3339};
@@ -66,6 +75,15 @@ pub struct ScopeRule {
     pub value: String,
 }
 
+/// The order of day and month in a date of digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DateOrder {
+    /// 31/12/2026.
+    DayFirst,
+    /// 12/31/2026.
+    MonthFirst,
+}
+
 /// What the configuration of a source says about reading its rows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ReadRules {
@@ -75,6 +93,14 @@ pub struct ReadRules {
     pub account: String,
     /// Which mode rows have to be of; `None` = not checked.
     pub mode: Option<Mode>,
+    /// Columns of our reference, asked before those of the profile, in this order.
+    pub reference: Vec<String>,
+    /// The zone of times that name none, for profiles that leave it to the source.
+    pub zone: Option<Zone>,
+    /// The currency of amounts that name none, for profiles that leave it to the source.
+    pub currency: Option<Currency>,
+    /// The order of day and month, where the profile allows both.
+    pub date_order: Option<DateOrder>,
     /// So many format errors become `invalid_record` instead of rejecting the file.
     pub tolerate_bad_rows: u64,
 }

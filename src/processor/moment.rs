@@ -22,12 +22,14 @@ pub(super) struct TimeRule {
 }
 
 /// Where the zone of a wall-clock time comes from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum ZoneRule {
     /// Every format reads an offset.
     InText,
     Fixed(Zone),
-    /// By the abbreviation in a column.
+    /// The source's own setting, and what holds where it says nothing.
+    Source(Option<Zone>),
+    /// By the word in a column: an abbreviation that the profile declares, or an IANA name.
     Column(ColumnId, BTreeMap<String, Zone>),
 }
 
@@ -71,6 +73,36 @@ pub(crate) fn is_plausible(at: Instant) -> bool {
 }
 
 impl TimeFormat {
+    /// Whether a text that one format reads may be read by another one as another day: 05/06 is in May or in June.
+    pub(super) fn is_rival(&self, other: &TimeFormat) -> bool {
+        let (TimeFormat::Pattern { text, .. }, utc) = (self, Zone::utc()) else {
+            return false;
+        };
+        let Ok(sample) = DateTime::parse_from_rfc3339("2026-03-04T05:06:07+00:00") else {
+            return false;
+        };
+        let written = sample.format(text).to_string();
+        let read = |format: &TimeFormat| format.read(&written, Some(&utc));
+        matches!((read(self), read(other)), (Some(own), Some(others)) if own != others)
+    }
+
+    /// What a text is in UTC, where that lies in the years that are believed; only to compare formats with each other.
+    pub(super) fn read_in_utc(&self, written: &str) -> Option<Read> {
+        let read = self.read(written, Some(&Zone::utc()))?;
+        let (Read::At(at) | Read::Unclear(at, _)) = read;
+        is_plausible(at).then_some(read)
+    }
+
+    /// Whether the day stands before the month; `None` where the month is a word or the year comes first.
+    pub(super) fn is_day_first(&self) -> Option<bool> {
+        let TimeFormat::Pattern { text, .. } = self else {
+            return None;
+        };
+        let (day, month) = (text.find("%d").or(text.find("%e"))?, text.find("%m")?);
+        let year = text.find("%Y").or(text.find("%y"))?;
+        (year > day.min(month)).then_some(day < month)
+    }
+
     /// Reads a declared format; `Err` = what is wrong with it, as a continuation of "format … ".
     pub(super) fn parse(text: &str) -> Result<TimeFormat, String> {
         if text == "rfc3339" {
@@ -164,20 +196,43 @@ impl TimeFormat {
 }
 
 impl TimeRule {
-    /// The instant of a text that is not empty. `zone_word` is the cell of the zone's column, where there is one.
-    pub(super) fn read(&self, written: &str, zone_word: &str) -> Result<Read, TimeError> {
-        let zone = match &self.zone {
+    /// The instant of a text that is not empty, by the first of the formats that fits, and gives a year that is believed
+    /// where one does: `13/03/26` is not in the year 26. `zone_word` is the cell of the
+    /// zone's column, where there is one; `source_zone` what the source declares.
+    pub(super) fn read(
+        zone_rule: &ZoneRule,
+        formats: &[TimeFormat],
+        written: &str,
+        zone_word: &str,
+        source_zone: Option<&Zone>,
+    ) -> Result<Read, TimeError> {
+        let named;
+        let zone = match zone_rule {
             ZoneRule::InText => None,
             ZoneRule::Fixed(zone) => Some(zone),
+            ZoneRule::Source(default) => source_zone.or(default.as_ref()),
             ZoneRule::Column(_, zones) => match zones.get(zone_word) {
                 Some(zone) => Some(zone),
+                // A place is one zone everywhere; an abbreviation is not.
+                None if zone_word.contains('/') => {
+                    named = Zone::parse(zone_word).ok_or(TimeError::UnknownZone)?;
+                    Some(&named)
+                }
                 None => return Err(TimeError::UnknownZone),
             },
         };
-        self.formats
+        let mut first = None;
+        for read in formats
             .iter()
-            .find_map(|format| format.read(written, zone))
-            .ok_or(TimeError::Format)
+            .filter_map(|format| format.read(written, zone))
+        {
+            let (Read::At(at) | Read::Unclear(at, _)) = read;
+            if is_plausible(at) {
+                return Ok(read);
+            }
+            first = first.or(Some(read));
+        }
+        first.ok_or(TimeError::Format)
     }
 
     /// The formats as they were declared, for errors.
@@ -287,6 +342,10 @@ mod tests {
         }
     }
 
+    fn read(rule: &TimeRule, written: &str, zone_word: &str) -> Result<Read, TimeError> {
+        TimeRule::read(&rule.zone, &rule.formats, written, zone_word, None)
+    }
+
     fn paris() -> Zone {
         Zone::parse("Europe/Paris").expect("a zone")
     }
@@ -352,7 +411,7 @@ mod tests {
             ),
             ("%Y-%m-%d", fixed("UTC"), "2026-03-10 09:00", None),
         ] {
-            let read = rule(format, zone).read(written, "");
+            let read = read(&rule(format, zone), written, "");
             let want = want.map_or(Err(TimeError::Format), |at| {
                 Ok(Read::At(Instant::parse(at).expect("RFC 3339")))
             });
@@ -365,13 +424,13 @@ mod tests {
         let zones = BTreeMap::from([("CET".to_owned(), Zone::parse("+01:00").expect("a zone"))]);
         let rule = rule("%Y-%m-%d %H:%M:%S", ZoneRule::Column(ColumnId(0), zones));
         assert_eq!(
-            rule.read("2026-03-10 00:27:00", "CET"),
+            read(&rule, "2026-03-10 00:27:00", "CET"),
             Ok(Read::At(
                 Instant::parse("2026-03-09T23:27:00Z").expect("RFC 3339")
             ))
         );
         assert_eq!(
-            rule.read("2026-03-10 00:27:00", "PST"),
+            read(&rule, "2026-03-10 00:27:00", "PST"),
             Err(TimeError::UnknownZone)
         );
     }
@@ -393,7 +452,7 @@ mod tests {
         ] {
             let near = Instant::parse(near).expect("RFC 3339");
             assert_eq!(
-                rule.read(written, ""),
+                read(&rule, written, ""),
                 Ok(Read::Unclear(near, error)),
                 "{written}"
             );
@@ -442,7 +501,7 @@ mod tests {
             (&rule("rfc3339", ZoneRule::InText), "0000-01-01T00:00:00Z"),
             (&rule("rfc3339", ZoneRule::InText), "9999-12-31T23:59:59Z"),
         ] {
-            match rule.read(written, "") {
+            match read(rule, written, "") {
                 Ok(Read::At(at)) => assert!(!is_plausible(at), "{written}"),
                 read => assert_eq!(read, Err(TimeError::Format), "{written}"),
             }

@@ -6,16 +6,18 @@
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
+use regex::Regex;
 
 use super::amount::AmountFormat;
 use super::encoding::Encoding;
 use super::header::RowWidth;
-use super::moment::TimeRule;
+use super::moment::{TimeFormat, TimeRule, ZoneRule};
+use super::sections::Sections;
 use super::{compile, wire};
 use crate::exit::Failure;
 use crate::model::operation::{OperationKind, OperationStatus};
 use crate::model::verdict::IgnoreReason;
-use crate::money::Currency;
+use crate::money::{Currency, NumberFormat};
 use crate::time::Span;
 
 /// How a CSV format of a processor is read.
@@ -25,12 +27,16 @@ pub struct Profile {
     pub name: String,
     /// Grows with every change of the profile.
     pub version: u32,
+    /// Which report it is, where its format was read and what its processor documents.
+    pub about: About,
     /// The file's outer form.
     pub(super) layout: Layout,
     /// Every column that a rule names.
     pub(super) columns: Vec<Column>,
     /// Groups of columns of which at least one has to be in the file.
     pub(super) any_of: Vec<Vec<ColumnId>>,
+    /// Columns that are found by a pattern: what stands before and behind its `*`.
+    pub(super) patterns: Vec<(String, String)>,
     pub(super) id: IdRule,
     pub(super) account: TextRule,
     pub(super) object_id: TextRule,
@@ -44,8 +50,10 @@ pub struct Profile {
     pub(super) other_times: Vec<TimeRule>,
     pub(super) money: MoneyRules,
     pub(super) derived_refund: Option<DerivedRefund>,
-    pub(super) kinds: WordMap,
-    pub(super) statuses: Option<WordMap>,
+    /// Asked in order: the first that knows the word of its column decides.
+    pub(super) kinds: Vec<WordMap>,
+    /// The same; empty where the format has no statuses.
+    pub(super) statuses: Vec<WordMap>,
     /// What rows, payouts and files have to satisfy.
     pub checks: Checks,
     /// Delays of the format, for the watermark.
@@ -62,10 +70,67 @@ impl Profile {
         compile::compile(origin, wire)
     }
 
+    /// The number of a report in the name of its file, and what the names of its series have in common; `None` = the
+    /// format is not numbered, or the file is called otherwise.
+    pub fn number_in_series(&self, file_name: &str) -> Option<(String, u64)> {
+        let found = self.layout.series.as_ref()?.captures(file_name)?;
+        let (whole, number) = (found.get(0)?, found.get(1)?);
+        let series = format!(
+            "{}{}…{}",
+            &file_name[..whole.start()],
+            &file_name[whole.start()..number.start()],
+            &file_name[number.end()..whole.end()]
+        );
+        Some((series, number.as_str().parse().ok()?))
+    }
+
     /// Name and version, as the store keeps them beside an operation: `canonical@1`.
     pub fn full_name(&self) -> String {
         format!("{}@{}", self.name, self.version)
     }
+}
+
+/// What a profile says about itself.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The report's name at the processor. Empty where the author gave none.
+    pub title: String,
+    /// Where the format was read.
+    pub evidence: String,
+    /// When it was read.
+    pub checked_on: String,
+    /// How amounts are written: the words of `unit`.
+    pub unit: String,
+    /// Where the zone of times comes from: an IANA name, an offset, `column …` or `in the text`.
+    pub zone: String,
+    /// Columns of our reference, in order.
+    pub references: Vec<String>,
+    /// How long the processor recognises a request that is sent again; `None` = the profile says nothing.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// How long a processor recognises a request that is sent again.
+#[derive(Clone, Debug)]
+pub struct Idempotency {
+    /// The header or field that carries the key.
+    pub carrier: String,
+    /// The documented length; a minimum where the processor promises one.
+    pub window: Window,
+    /// Where that is documented.
+    pub evidence: String,
+    /// When it was read.
+    pub checked_on: String,
+}
+
+/// A documented length of time, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// At least so long.
+    AtLeast(Span),
+    /// For ever.
+    Indefinite,
+    /// Not published: counts as nothing.
+    Unknown,
 }
 
 /// The outer form of a file.
@@ -79,6 +144,12 @@ pub(super) struct Layout {
     pub strip_text_guard: bool,
     pub width: RowWidth,
     pub aliases: BTreeMap<String, String>,
+    /// Columns that only another report has, and which report that is.
+    pub refuse: BTreeMap<String, String>,
+    /// The languages and versions of the header; empty = the profile's own names.
+    pub sets: Vec<HeaderSet>,
+    /// The number of a report in the name of its file: the first group.
+    pub series: Option<Regex>,
     pub skip: Vec<SkipRule>,
     pub end_marker: Option<String>,
     pub controls: Vec<ControlRule>,
@@ -105,6 +176,24 @@ pub(super) enum HeaderForm {
     },
     /// No header: columns are positions.
     Positional,
+    /// The first cell of a line says what the line is.
+    ByRecordType(Sections),
+}
+
+/// What one language or version of a report calls the columns, and how it writes values.
+#[derive(Debug)]
+pub(super) struct HeaderSet {
+    pub name: String,
+    /// Name in the file to the profile's name.
+    pub renamed: BTreeMap<String, String>,
+    /// Instead of the profile's own.
+    pub number: Option<NumberFormat>,
+    /// Instead of the formats of `occurred_at`; empty = those.
+    pub formats: Vec<TimeFormat>,
+    /// Instead of the zone of `occurred_at`.
+    pub zone: Option<ZoneRule>,
+    /// Columns of the file that a header of this set does not have.
+    pub absent: Vec<String>,
 }
 
 /// Index into [`Profile::columns`].
@@ -163,13 +252,14 @@ pub(super) struct Trailer {
 /// Where an operation's id comes from.
 #[derive(Debug)]
 pub(super) enum IdRule {
-    /// The row's content and its occurrence number.
-    Synthetic,
+    /// The content of these columns, and its occurrence number among equal ones.
+    Synthetic(Vec<ColumnId>),
     /// One column, or several that are joined.
     Columns {
+        /// Where the first one is empty, the row has no id.
         columns: Vec<ColumnId>,
-        /// Where they are empty: the row's content, or the file is rejected.
-        falls_back: bool,
+        /// What the id is made of then; `None` = the file is rejected.
+        fallback: Option<Vec<ColumnId>>,
     },
 }
 
@@ -183,6 +273,8 @@ pub(super) struct Candidate {
     pub not_in: Vec<String>,
     /// Where in the cell's JSON the text stands.
     pub json_pointer: Option<String>,
+    /// What of the text counts: the first group, or all that fits. What does not fit gives nothing.
+    pub regex: Option<Regex>,
     /// Only for rows of these kinds; empty = all.
     pub when_kind: Vec<OperationKind>,
 }
@@ -191,6 +283,10 @@ pub(super) struct Candidate {
 pub(super) enum TextFrom {
     Column(ColumnId),
     Const(String),
+    /// The columns of a pattern in the order of the file, the first that is not empty. Index into `patterns`.
+    Columns(usize),
+    /// A cell of the section's own line. Index into [`Sections::context`].
+    Context(usize),
 }
 
 #[derive(Debug)]
@@ -208,6 +304,10 @@ pub(super) struct MoneyRules {
     pub settle_gross: Vec<AmountRule>,
     pub fee_total: Vec<AmountRule>,
     pub fees: Vec<AmountRule>,
+    /// The account's balance after the row.
+    pub balance: Vec<AmountRule>,
+    /// Amount = net + fee where no column gives one, since the profile derives the settled gross from the net.
+    pub amount_is_net_plus_fee: bool,
     /// Net = amount − fee, since the profile derives the settled gross from the amount and gives no net.
     pub net_is_amount_less_fee: bool,
 }
@@ -218,6 +318,10 @@ pub(super) struct AmountRule {
     pub currency: CurrencyFrom,
     /// The written number has the opposite sign.
     pub is_negated: bool,
+    /// Only for rows of these kinds; empty = all.
+    pub when_kind: Vec<OperationKind>,
+    /// Only for rows of these statuses; empty = all.
+    pub when_status: Vec<OperationStatus>,
 }
 
 #[derive(Debug)]
@@ -239,27 +343,54 @@ pub(super) enum AmountFrom {
 pub(super) enum CurrencyFrom {
     Column(ColumnId),
     Const(Currency),
+    /// The source's own setting.
+    Source,
 }
 
 #[derive(Debug)]
 pub(super) struct DerivedRefund {
     pub total: AmountRule,
-    pub at: TimeRule,
+    pub at: Option<TimeRule>,
 }
 
 /// What the words of a column mean.
 #[derive(Debug)]
 pub(super) struct WordMap {
-    pub column: ColumnId,
+    /// Joined by one space.
+    pub columns: Vec<ColumnId>,
+    /// Passed over where the file has no such column.
+    pub is_optional: bool,
     pub is_case_sensitive: bool,
     pub words: HashMap<String, Word>,
+    /// Words that end in `*`, without it, the longest first.
+    pub beginnings: Vec<(String, Word)>,
     pub otherwise: Otherwise,
+}
+
+impl WordMap {
+    /// What a word says; `None` = it is not known.
+    pub(super) fn find(&self, word: &str) -> Option<Word> {
+        let lower;
+        let word = if self.is_case_sensitive {
+            word
+        } else {
+            lower = word.to_lowercase();
+            lower.as_str()
+        };
+        self.words.get(word).copied().or_else(|| {
+            let fits = |(beginning, _): &&(String, Word)| word.starts_with(beginning.as_str());
+            self.beginnings.iter().find(fits).map(|(_, word)| *word)
+        })
+    }
 }
 
 /// What a word says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
     pub kind: Option<OperationKind>,
+    /// The kind instead where the amount is above or below zero.
+    pub positive: Option<OperationKind>,
+    pub negative: Option<OperationKind>,
     pub status: Option<OperationStatus>,
     pub is_final: bool,
     pub ignore: Option<IgnoreReason>,
@@ -282,6 +413,8 @@ pub struct Checks {
     /// The nets of a payout's rows add up to the payout, within so many minor units; `None` = not promised. Judged by the
     /// core.
     pub payout_tolerance_minor: Option<i64>,
+    /// The balance of each row is the one before it plus its net; a file that breaks it is rejected.
+    pub running_balance: bool,
 }
 
 /// The promise that net = amount − fee.
@@ -313,312 +446,4 @@ pub struct Spans {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MINIMAL: &str = r#"
-        [profile]
-        name = "own"
-        version = 1
-        kind = "csv"
-        [csv]
-        delimiter = ","
-        [records.default]
-        operation_id = ["id"]
-        occurred_at = { column = "at", format = "rfc3339" }
-        [records.default.money]
-        unit = "minor"
-        amount = { column = "amount", currency = "currency" }
-        [maps.kind]
-        column = "kind"
-        charge = { kind = "charge", status = "succeeded" }
-    "#;
-
-    fn refusal(toml_text: &str) -> Failure {
-        Profile::parse("profile.toml", toml_text).expect_err("rejected")
-    }
-
-    #[test]
-    fn a_profile_has_the_defaults_of_the_format() {
-        let profile = Profile::parse("profile.toml", MINIMAL).expect("a profile");
-        assert_eq!(profile.full_name(), "own@1");
-        assert_eq!(profile.layout.encoding, Encoding::Auto);
-        assert_eq!(profile.layout.width, RowWidth::Exact);
-        assert!(profile.layout.trim && profile.layout.strip_text_guard);
-        assert_eq!(profile.kinds.otherwise, Otherwise::Invalid);
-        assert_eq!(profile.checks, Checks::default());
-        assert_eq!(
-            (profile.spans.lag, profile.spans.lookback),
-            (Span::ZERO, Span::hours(72))
-        );
-        assert!(profile.columns.iter().all(|column| column.is_required));
-    }
-
-    #[test]
-    fn an_unknown_key_is_named_with_its_place_and_the_key_that_was_meant() {
-        for (from, to, key, meant) in [
-            (
-                "delimiter = \",\"",
-                "delimitr = \",\"",
-                "delimitr",
-                "delimiter",
-            ),
-            (
-                "format = \"rfc3339\"",
-                "fromat = \"rfc3339\"",
-                "fromat",
-                "format",
-            ),
-            (
-                "column = \"amount\"",
-                "colum = \"amount\"",
-                "colum",
-                "column",
-            ),
-            (
-                "status = \"succeeded\"",
-                "statsu = \"succeeded\"",
-                "statsu",
-                "status",
-            ),
-            ("unit = \"minor\"", "units = \"minor\"", "units", "unit"),
-        ] {
-            let text = MINIMAL.replace(from, to);
-            let failure = refusal(&text);
-            let line = text[..text.find(to).expect("there")].matches('\n').count() + 1;
-            assert!(failure.what.contains(&format!("\"{key}\"")), "{failure}");
-            assert!(
-                failure.what.starts_with(&format!("profile.toml:{line}:")),
-                "{failure}"
-            );
-            assert!(
-                failure.what.contains(&format!("line {line}, column ")),
-                "{failure}"
-            );
-            assert!(
-                failure.remedy.contains(&format!("\"{meant}\"")),
-                "{failure}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_a_profile_cannot_do_yet_is_refused_with_its_key() {
-        let here = "[csv]";
-        for (from, to, key) in [
-            ("kind = \"csv\"", "kind = \"api\"", "profile.kind = \"api\""),
-            (here, "[http]\nbase_url = \"x\"\n[csv]", "[http]"),
-            (here, "[http.retry]\nmax = 1\n[csv]", "[http]"),
-            (here, "[auth]\nkind = \"bearer\"\n[csv]", "[auth]"),
-            (here, "[[request]]\nid = \"x\"\n[csv]", "[request]"),
-            (here, "[[fanout]]\nid = \"x\"\n[csv]", "[fanout]"),
-            (here, "[job]\nid = \"x\"\n[csv]", "[job]"),
-            (here, "[probe]\nid = \"x\"\n[csv]", "[probe]"),
-            (here, "[loop]\nid = \"x\"\n[csv]", "[loop]"),
-            (here, "[graphql]\nid = \"x\"\n[csv]", "[graphql]"),
-            (here, "[group]\nby = \"x\"\n[csv]", "[group]"),
-            (
-                here,
-                "[[header_sets]]\nlocale = \"es\"\n[csv]",
-                "[header_sets]",
-            ),
-            (
-                here,
-                "[sections]\nCH = { role = \"header\" }\n[csv]",
-                "[sections]",
-            ),
-            (
-                here,
-                "[csv]\nheader = \"by_record_type\"",
-                "csv.header = \"by_record_type\"",
-            ),
-            (here, "[csv]\ndiscriminator = 0", "csv.discriminator"),
-            (here, "[csv]\nfile_id = { from = \"name\" }", "csv.file_id"),
-            (
-                "[\"id\"]",
-                "[\"id\"]\nbank_ref = { column = \"r\", regex = \"x\" }",
-                "\"regex\" of records.default.bank_ref",
-            ),
-            (
-                "status = \"succeeded\"",
-                "status = \"succeeded\", bank_ref = { column = \"r\" }",
-                "maps.kind.charge.bank_ref",
-            ),
-            (
-                "[maps.kind]",
-                "[watermark]\nkind = \"date\"\n[maps.kind]",
-                "watermark.kind = \"date\"",
-            ),
-            (
-                "[maps.kind]",
-                "[watermark]\nkind = \"id\"\n[maps.kind]",
-                "watermark.kind = \"id\"",
-            ),
-            (
-                "[maps.kind]",
-                "[watermark]\nkind = \"file_set\"\n[maps.kind]",
-                "\"file_set\"",
-            ),
-            (
-                "[maps.kind]",
-                "[[checks]]\nscope = \"file\"\nrule = \"net == 0\"\n[maps.kind]",
-                "scope \"file\"",
-            ),
-        ] {
-            let failure = refusal(&MINIMAL.replacen(from, to, 1));
-            assert!(failure.what.contains(key), "{key}: {failure}");
-            let says_so = ["not supported yet", "no place in a profile", "is not known"];
-            assert!(
-                says_so.iter().any(|words| failure.what.contains(words)),
-                "{failure}"
-            );
-            assert!(
-                !failure.why.is_empty() && !failure.remedy.is_empty(),
-                "{failure}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_could_never_be_met_is_refused() {
-        for (line, want) in [
-            ("quote = \"\\n\"", "csv.quote = \"\\n\""),
-            ("quote = \"a\"", "csv.quote = \"a\""),
-            ("quote = \",\"", "csv.quote = \",\""),
-            ("end_marker = \" \"", "csv.end_marker"),
-            ("end_marker = \"a\\nb\"", "csv.end_marker = \"a\\nb\""),
-            (
-                "header_match = { first_cell = \" \", within_lines = 9 }",
-                "csv.header_match",
-            ),
-            (
-                "header_match = { first_cell = \"id\", within_lines = 0 }",
-                "csv.header_match",
-            ),
-            ("trailer = { first_cell = \"T\", rows = 0 }", "position 0"),
-        ] {
-            let failure = refusal(&MINIMAL.replacen("[csv]", &format!("[csv]\n{line}"), 1));
-            assert!(failure.what.contains(want), "{want}: {failure}");
-            assert!(
-                !failure.why.is_empty() && !failure.remedy.is_empty(),
-                "{failure}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_missing_or_contradictory_is_refused_with_its_key() {
-        for (from, to, want) in [
-            ("name = \"own\"", "", "name"),
-            ("kind = \"csv\"", "kind = \"api\"", "api"),
-            ("kind = \"csv\"", "kind = \"xml\"", "xml"),
-            (", format = \"rfc3339\"", "", "no format"),
-            ("\"rfc3339\"", "\"%Y-%m-%d %H:%M:%S\"", "zone"),
-            (
-                "\"rfc3339\"",
-                "[\"%Y-%m-%dT%H:%M:%S%z\", \"%Y-%m-%d\"]",
-                "zone",
-            ),
-            ("\"rfc3339\"", "\"%Y-%Q\", zone = \"UTC\"", "%Q"),
-            ("\"rfc3339\"", "\"%d/%m\", zone = \"UTC\"", "no whole date"),
-            ("\"rfc3339\"", "\"%Y-%m-%d %Z\", zone = \"UTC\"", "%Z"),
-            ("\"rfc3339\"", "\"%Y-%m-%d\", zone = \"Mars\"", "Mars"),
-            (
-                "\"rfc3339\"",
-                "\"%Y-%m-%d\", zone_column = \"z\"",
-                "[zones]",
-            ),
-            ("unit = \"minor\"", "", "unit"),
-            ("unit = \"minor\"", "unit = \"cents\"", "cents"),
-            (
-                "unit = \"minor\"",
-                "unit = \"major\"\ndecimal = \",\"\ngroup = \",\"",
-                "group",
-            ),
-            (
-                "unit = \"minor\"",
-                "unit = \"major\"\ndecimal = \"auto\"\ngroup = \",\"",
-                "auto",
-            ),
-            (
-                "unit = \"minor\"",
-                "unit = \"minor\"\nexponents = \"visa\"",
-                "visa",
-            ),
-            (", currency = \"currency\"", "", "currency"),
-            (
-                "currency = \"currency\"",
-                "currency = \"const:EURO\"",
-                "EURO",
-            ),
-            ("column = \"amount\", ", "", "column"),
-            ("delimiter = \",\"", "delimiter = \"::\"", "delimiter"),
-            ("delimiter = \",\"", "encoding = \"ebcdic\"", "ebcdic"),
-            ("delimiter = \",\"", "row_width = \"any\"", "any"),
-            (
-                "delimiter = \",\"",
-                "header = \"by_record_type\"",
-                "not supported yet",
-            ),
-            ("delimiter = \",\"", "header = \"positional\"", "position"),
-            (
-                "delimiter = \",\"",
-                "file_id = { from = \"name\" }",
-                "not supported yet",
-            ),
-            (
-                "[csv]",
-                "[[header_sets]]\nlocale = \"es\"\n[csv]",
-                "not supported yet",
-            ),
-            ("[csv]", "[http]\nbase_url = \"x\"\n[csv]", "kind \"csv\""),
-            (
-                "operation_id = [\"id\"]",
-                "operation_id = \"id\"",
-                "operation_id",
-            ),
-            (
-                "operation_id = [\"id\"]",
-                "operation_id = []",
-                "operation_id",
-            ),
-            (
-                "[\"id\"]",
-                "[\"id\"]\nreference = { column = \"r\", regex = \"x\" }",
-                "regex",
-            ),
-            ("kind = \"charge\"", "kind = \"sale\"", "sale"),
-            ("status = \"succeeded\"", "status = \"paid\"", "paid"),
-            ("status = \"succeeded\"", "ignore = \"nothing\"", "nothing"),
-            ("[maps.kind]", "[maps.kind]\n\"*\" = \"skip\"", "skip"),
-            ("[maps.kind]", "[maps.kind]\ncase = \"upper\"", "case"),
-            ("column = \"kind\"", "", "column"),
-            (
-                "[maps.kind]",
-                "[[checks]]\nscope = \"row\"\nrule = \"net > 0\"\n[maps.kind]",
-                "net > 0",
-            ),
-            (
-                "[maps.kind]",
-                "[watermark]\nlag = \"1 day\"\n[maps.kind]",
-                "1 day",
-            ),
-            (
-                "[maps.kind]",
-                "[watermark]\nkind = \"counter\"\n[maps.kind]",
-                "not supported yet",
-            ),
-        ] {
-            let text = MINIMAL.replace(from, to);
-            assert_ne!(text, MINIMAL, "{from}");
-            let failure = refusal(&text);
-            let all = failure.to_string();
-            assert!(all.contains(want), "{want}: {all}");
-            assert!(failure.what.starts_with("profile.toml"), "{all}");
-            assert!(
-                !failure.remedy.is_empty() || !failure.why.is_empty(),
-                "{all}"
-            );
-        }
-    }
-}
+mod tests;

@@ -10,13 +10,13 @@ use crate::money::Number;
 
 /// A running sum; its scale grows with the numbers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+pub(super) struct Sum {
     mantissa: i128,
     scale: u32,
 }
 
 impl Sum {
-    fn add(&mut self, number: Number) -> Option<()> {
+    pub(super) fn add(&mut self, number: Number) -> Option<()> {
         let scale = self.scale.max(number.scale);
         let scaled =
             |mantissa: i128, from: u32| mantissa.checked_mul(10_i128.checked_pow(scale - from)?);
@@ -26,7 +26,7 @@ impl Sum {
         Some(())
     }
 
-    fn equals(self, number: Number) -> bool {
+    pub(super) fn equals(self, number: Number) -> bool {
         let mut difference = self;
         let negated = Number {
             mantissa: -number.mantissa,
@@ -280,7 +280,7 @@ impl<'p> Proof<'p> {
     fn currency_of(&self, row: Row<'_>, bound: &Bound) -> String {
         match self.currency {
             Some(CurrencyFrom::Column(column)) => bound.cell(row, *column).to_owned(),
-            Some(CurrencyFrom::Const(_)) | None => String::new(),
+            Some(CurrencyFrom::Const(_) | CurrencyFrom::Source) | None => String::new(),
         }
     }
 
@@ -331,7 +331,7 @@ impl<'p> Proof<'p> {
     }
 }
 
-fn cut_off(file: &str, finding: &str) -> Failure {
+pub(super) fn cut_off(file: &str, finding: &str) -> Failure {
     Failure::rejected(format!("{file}: {finding}"))
         .why("the profile promises it, so the file was cut off or has another format")
         .remedy("export the file again and check that it was copied whole")

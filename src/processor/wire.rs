@@ -3,13 +3,14 @@
 //! Decisions: where a value may be written in several shapes (one or a list, text or table), the shape is read by a
 //! visitor of its own instead of an untagged enum, so that an unknown key inside still carries its line.
 
+mod shape;
+
 use std::collections::BTreeMap;
-use std::fmt;
-use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StrDeserializer};
-use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
+
+pub(super) use shape::{ColumnWire, MapWire, OneOrMany, TextOr};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,8 +22,9 @@ pub(super) struct ProfileWire {
     pub maps: Option<MapsWire>,
     pub checks: Option<Vec<CheckWire>>,
     pub watermark: Option<WatermarkWire>,
-    pub sections: Option<IgnoredAny>,
-    pub header_sets: Option<IgnoredAny>,
+    pub sections: Option<BTreeMap<String, SectionWire>>,
+    pub header_sets: Option<Vec<HeaderSetWire>>,
+    pub idempotency: Option<IdempotencyWire>,
     pub group: Option<IgnoredAny>,
     pub http: Option<IgnoredAny>,
     pub auth: Option<IgnoredAny>,
@@ -41,10 +43,9 @@ pub(super) struct NameWire {
     pub name: String,
     pub version: u32,
     pub kind: String,
-    #[serde(rename = "evidence")]
-    pub _evidence: Option<String>,
-    #[serde(rename = "checked_on")]
-    pub _checked_on: Option<IgnoredAny>,
+    pub title: Option<String>,
+    pub evidence: Option<String>,
+    pub checked_on: Option<DateWire>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -61,8 +62,8 @@ pub(super) struct CsvWire {
     pub required: Option<Vec<String>>,
     pub aliases: Option<BTreeMap<String, String>>,
     pub skip_rows: Option<Vec<SkipWire>>,
-    pub file_id: Option<IgnoredAny>,
-    pub discriminator: Option<IgnoredAny>,
+    pub series: Option<String>,
+    pub refuse: Option<BTreeMap<String, String>>,
     pub end_marker: Option<String>,
     pub control_rows: Option<Vec<ControlWire>>,
     pub expect_rows: Option<u64>,
@@ -123,11 +124,70 @@ pub(super) struct RecordsWire {
     pub default: RecordWire,
 }
 
+/// A kind of line, in a file whose lines say in their first cell what they are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SectionWire {
+    pub role: String,
+    pub cells: Option<BTreeMap<String, usize>>,
+    pub currency: Option<usize>,
+    pub totals: Option<Vec<SectionTotalWire>>,
+    pub cell: Option<usize>,
+    pub of: Option<String>,
+    pub required: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SectionTotalWire {
+    pub cell: usize,
+    pub sum_of: ColumnWire,
+    pub currency: ColumnWire,
+    #[serde(rename = "where")]
+    pub column: Option<ColumnWire>,
+    #[serde(rename = "in")]
+    pub words: Option<Vec<String>>,
+}
+
+/// The names that one language or version of a report gives to the profile's columns.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HeaderSetWire {
+    pub name: String,
+    #[serde(default)]
+    pub columns: BTreeMap<String, String>,
+    pub decimal: Option<String>,
+    pub group: Option<String>,
+    pub format: Option<OneOrMany<String>>,
+    pub zone: Option<String>,
+    #[serde(default)]
+    pub absent: Vec<String>,
+}
+
+/// How long the processor recognises a request that is sent again.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IdempotencyWire {
+    pub carrier: String,
+    pub window: String,
+    pub evidence: String,
+    pub checked_on: DateWire,
+}
+
+/// A day, as a TOML date or as text.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum DateWire {
+    Date(toml::value::Datetime),
+    Text(String),
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RecordWire {
     pub operation_id: TextOr<Vec<ColumnWire>>,
     pub operation_id_fallback: Option<String>,
+    pub identity: Option<Vec<ColumnWire>>,
     pub account: Option<OneOrMany<TextOr<CandidateWire>>>,
     pub object_id: Option<OneOrMany<TextOr<CandidateWire>>>,
     pub parent_id: Option<OneOrMany<TextOr<CandidateWire>>>,
@@ -148,7 +208,8 @@ pub(super) struct RecordWire {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CandidateWire {
-    pub column: ColumnWire,
+    pub column: Option<ColumnWire>,
+    pub columns: Option<String>,
     pub not_in: Option<Vec<String>>,
     pub json_pointer: Option<String>,
     pub when_kind: Option<Vec<String>>,
@@ -187,6 +248,8 @@ pub(super) struct MoneyWire {
     pub fee_total: Option<OneOrMany<AmountWire>>,
     pub fees: Option<Vec<AmountWire>>,
     pub fx_rate: Option<ColumnWire>,
+    pub balance: Option<AmountWire>,
+    pub bare_fraction: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -202,20 +265,22 @@ pub(super) struct AmountWire {
     pub cost_when: Option<Vec<String>>,
     pub sign: Option<String>,
     pub currency: Option<ColumnWire>,
+    pub when_kind: Option<Vec<String>>,
+    pub when_status: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DerivedRefundWire {
     pub total: AmountWire,
-    pub at: TimeWire,
+    pub at: Option<TimeWire>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MapsWire {
-    pub kind: Option<MapWire>,
-    pub status: Option<MapWire>,
+    pub kind: Option<OneOrMany<MapWire>>,
+    pub status: Option<OneOrMany<MapWire>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -226,7 +291,8 @@ pub(super) struct WordWire {
     #[serde(rename = "final")]
     pub is_final: Option<bool>,
     pub ignore: Option<String>,
-    pub bank_ref: Option<IgnoredAny>,
+    pub positive: Option<String>,
+    pub negative: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -253,138 +319,4 @@ pub(super) struct WatermarkWire {
     pub lookback: Option<String>,
     pub payout_span: Option<String>,
     pub rescan: Option<String>,
-}
-
-/// A column by name or by position counted from 1.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ColumnWire {
-    Name(String),
-    Position(usize),
-}
-
-impl<'de> Deserialize<'de> for ColumnWire {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ColumnWire, D::Error> {
-        struct Shape;
-        impl Visitor<'_> for Shape {
-            type Value = ColumnWire;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a column or its position counted from 1")
-            }
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<ColumnWire, E> {
-                Ok(ColumnWire::Name(name.to_owned()))
-            }
-            fn visit_i64<E: de::Error>(self, position: i64) -> Result<ColumnWire, E> {
-                match usize::try_from(position) {
-                    Ok(position) if position > 0 => Ok(ColumnWire::Position(position)),
-                    _ => Err(E::custom("positions of columns are counted from 1")),
-                }
-            }
-        }
-        deserializer.deserialize_any(Shape)
-    }
-}
-
-/// One value or a list of them.
-#[derive(Debug)]
-pub(super) struct OneOrMany<T>(pub Vec<T>);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<OneOrMany<T>, D::Error> {
-        struct Shape<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Shape<T> {
-            type Value = OneOrMany<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("one value or a list of values")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<OneOrMany<T>, E> {
-                T::deserialize(StrDeserializer::new(text)).map(|one| OneOrMany(vec![one]))
-            }
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<OneOrMany<T>, E> {
-                T::deserialize(de::value::I64Deserializer::new(number))
-                    .map(|one| OneOrMany(vec![one]))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<OneOrMany<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(|one| OneOrMany(vec![one]))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<OneOrMany<T>, A::Error> {
-                let mut all = Vec::new();
-                while let Some(one) = list.next_element()? {
-                    all.push(one);
-                }
-                Ok(OneOrMany(all))
-            }
-        }
-        deserializer.deserialize_any(Shape(PhantomData))
-    }
-}
-
-/// Plain text, or something richer.
-#[derive(Debug)]
-pub(super) enum TextOr<T> {
-    Text(String),
-    Other(T),
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TextOr<T>, D::Error> {
-        struct Shape<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Shape<T> {
-            type Value = TextOr<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text, a table or a list")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<TextOr<T>, E> {
-                Ok(TextOr::Text(text.to_owned()))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TextOr<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(TextOr::Other)
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<TextOr<T>, A::Error> {
-                T::deserialize(SeqAccessDeserializer::new(list)).map(TextOr::Other)
-            }
-        }
-        deserializer.deserialize_any(Shape(PhantomData))
-    }
-}
-
-/// A table of words: every key that is not `column`, `case` or `*` is a word of the file.
-#[derive(Debug)]
-pub(super) struct MapWire {
-    pub column: Option<ColumnWire>,
-    pub case: Option<String>,
-    pub otherwise: Option<String>,
-    pub words: Vec<(String, WordWire)>,
-}
-
-impl<'de> Deserialize<'de> for MapWire {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MapWire, D::Error> {
-        struct Shape;
-        impl<'de> Visitor<'de> for Shape {
-            type Value = MapWire;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a table with `column` and one line for each word")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MapWire, A::Error> {
-                let mut wire = MapWire {
-                    column: None,
-                    case: None,
-                    otherwise: None,
-                    words: Vec::new(),
-                };
-                while let Some(key) = map.next_key::<String>()? {
-                    match key.as_str() {
-                        "column" => wire.column = Some(map.next_value()?),
-                        "case" => wire.case = Some(map.next_value()?),
-                        "*" => wire.otherwise = Some(map.next_value()?),
-                        _ => {
-                            let word = map.next_value()?;
-                            wire.words.push((key, word));
-                        }
-                    }
-                }
-                Ok(wire)
-            }
-        }
-        deserializer.deserialize_map(Shape)
-    }
 }

@@ -18,7 +18,7 @@ use crate::model::breaks::{BreakClass, Policy};
 use crate::model::intent::IntentKind;
 use crate::model::run::CompleteThrough;
 use crate::money::{Currency, NumberFormat};
-use crate::processor::{Mode, ReadRules, ScopeRule};
+use crate::processor::{DateOrder, Mode, ReadRules, ScopeRule};
 use crate::reconcile::rules::{Guards, PerKind, Rules};
 use crate::store::postgres::Address;
 use crate::time::{Instant, Span, Zone, parse_point};
@@ -302,6 +302,10 @@ const SOURCE_KEYS: &[&str] = &[
     "mode",
     "lookup",
     "tolerate_bad_rows",
+    "reference",
+    "zone",
+    "currency",
+    "date_order",
 ];
 
 /// What an `api` source may hold beside [`SOURCE_KEYS`].
@@ -419,6 +423,10 @@ fn source(
         ("scope", format!("{:?}", read.scope)),
         ("account", read.account.clone()),
         ("mode", format!("{:?}", read.mode)),
+        ("reference", read.reference.join("\u{1f}")),
+        ("zone", read.zone.as_ref().map_or("", Zone::name).to_owned()),
+        ("currency", format!("{:?}", read.currency)),
+        ("date_order", format!("{:?}", read.date_order)),
     ]);
     Ok(SourceSettings {
         name: name.to_owned(),
@@ -467,6 +475,29 @@ fn read_rules(table: &Table<'_>) -> Result<ReadRules, Failure> {
         },
         mode: match table.get("mode") {
             Some(value) => Some(value.word(&[("live", Mode::Live), ("test", Mode::Test)])?),
+            None => None,
+        },
+        reference: match table.get("reference") {
+            Some(value) => {
+                let names = value.list()?;
+                let names = names.iter().map(|name| Ok(name.some_text()?.to_owned()));
+                names.collect::<Result<_, Failure>>()?
+            }
+            None => Vec::new(),
+        },
+        zone: match table.get("zone") {
+            Some(value) => Some(zone(&value)?),
+            None => None,
+        },
+        currency: match table.get("currency") {
+            Some(value) => Some(currency(&value, value.some_text()?)?),
+            None => None,
+        },
+        date_order: match table.get("date_order") {
+            Some(value) => Some(value.word(&[
+                ("day-first", DateOrder::DayFirst),
+                ("month-first", DateOrder::MonthFirst),
+            ])?),
             None => None,
         },
         tolerate_bad_rows: match table.get("tolerate_bad_rows") {

@@ -4,7 +4,7 @@
 //! changes while it is read gives no feed at all. Two files of the same content are one; equal rows in different files are
 //! left in, since the core recognises them by their key.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ impl Feed {
 /// Reads the files that the patterns name, relative to a directory. `*` and `?` may stand in the last part of a pattern.
 ///
 /// Fails with exit 2 where a pattern names nothing, something that is no regular file, or a file that contradicts the
-/// profile; with 5 where a file may not be read or holds rows of the other mode only; with 3 where one changed while it
+/// profile; with 4 where a number of a series is missing; with 5 where a file may not be read or holds rows of the other mode only; with 3 where one changed while it
 /// was read; with 75 where reading itself failed. The failure's `state` is left to the caller.
 pub fn read(
     profile: &Profile,
@@ -85,10 +85,12 @@ pub fn read(
     };
     let mut seen: HashSet<[u8; 32]> = HashSet::new();
     let mut hashes = Vec::new();
+    let mut names = Vec::new();
     for pattern in patterns {
         for (name, path) in expand(base_dir, pattern)? {
             let bytes = read_unchanged(&name, &path)?;
             let hash: [u8; 32] = Sha256::digest(&bytes).into();
+            names.push(name.clone());
             if !seen.insert(hash) {
                 continue;
             }
@@ -102,6 +104,7 @@ pub fn read(
             });
         }
     }
+    check_series(profile, &names)?;
     hashes.sort_unstable();
     let mut all = Sha256::new();
     for hash in &hashes {
@@ -144,6 +147,42 @@ fn add(
     feed.quarantined += facts.quarantined;
     feed.invalid += facts.invalid;
     Ok(facts)
+}
+
+/// Most missing numbers that a refusal names.
+const MISSING_SHOWN: usize = 5;
+
+/// Refuses numbered reports of which one is missing between two others.
+fn check_series(profile: &Profile, names: &[String]) -> Result<(), Failure> {
+    let mut series: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    for name in names {
+        if let Some((of, number)) = profile.number_in_series(name) {
+            series.entry(of).or_default().insert(number);
+        }
+    }
+    for (of, numbers) in series {
+        let mut missing: Vec<String> = Vec::new();
+        let mut count = 0;
+        for (number, next) in numbers.iter().zip(numbers.iter().skip(1)) {
+            count += next - number - 1;
+            let room = MISSING_SHOWN.saturating_sub(missing.len());
+            missing.extend((number + 1..*next).take(room).map(|lost| lost.to_string()));
+        }
+        if count > 0 {
+            let more = count.saturating_sub(missing.len() as u64);
+            let more = match more {
+                0 => String::new(),
+                _ => format!(" and {more} more"),
+            };
+            return Err(Failure::new(
+                Exit::Refused,
+                format!("{of}: number {}{more} is missing between the files that are there", missing.join(", ")),
+            )
+            .why("the reports are numbered without gaps, so what the missing one holds would be taken for absent")
+            .remedy("fetch it and run again; where it is known never to come, name only the files behind the gap, and accept the stretch with paysweep watermark set"));
+        }
+    }
+    Ok(())
 }
 
 /// The files of a pattern, by name.
@@ -332,6 +371,49 @@ mod tests {
             assert!(failure.what.contains(want), "{failure}");
             assert!(!failure.why.is_empty() && !failure.remedy.is_empty());
         }
+    }
+
+    #[test]
+    fn a_missing_number_of_a_series_is_named() {
+        let text = built_in("canonical").expect("built in").replace(
+            "header = \"named\"",
+            "header = \"named\"\nseries = 'batch_(\\d+)'",
+        );
+        let profile = Profile::parse("own", &text).expect("a profile");
+        let numbered = folder(&[
+            (
+                "batch_8.csv",
+                format!("{HEAD}{}", row("a", "2026-03-09T09:00:00Z")),
+            ),
+            (
+                "batch_9.csv",
+                format!("{HEAD}{}", row("b", "2026-03-09T09:00:00Z")),
+            ),
+            (
+                "batch_12.csv",
+                format!("{HEAD}{}", row("c", "2026-03-09T09:00:00Z")),
+            ),
+            (
+                "other.csv",
+                format!("{HEAD}{}", row("d", "2026-03-09T09:00:00Z")),
+            ),
+        ]);
+        let read = |patterns: &[&str]| {
+            let patterns: Vec<String> = patterns.iter().map(|name| (*name).to_owned()).collect();
+            super::read(&profile, &ReadRules::default(), numbered.path(), &patterns)
+        };
+        assert_eq!(
+            read(&["batch_8.csv", "batch_9.csv", "other.csv"])
+                .expect("a feed")
+                .rows,
+            3
+        );
+        let failure = read(&["*.csv"]).expect_err("refused");
+        assert_eq!(failure.exit, Exit::Refused);
+        assert!(
+            failure.what.contains("batch_…: number 10, 11 is missing"),
+            "{failure}"
+        );
     }
 
     #[cfg(unix)]

@@ -37,6 +37,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("futures_util", &["store/postgres"]),
     ("iso_currency", &["money"]),
     ("jiff", &["time"]),
+    ("regex", &["processor"]),
     ("rust_decimal", &["money"]),
     ("serde", &["settings", "processor", "report"]),
     ("sqlx", &["store"]),

@@ -70,17 +70,28 @@ impl Compiler<'_> {
         for fee in wire.fees.iter().flatten() {
             fees.push(self.amount("fees", fee, settle_currency.as_ref(), Need::AsDeclared)?);
         }
+        let balance = match &wire.balance {
+            Some(balance) => vec![self.amount(
+                "balance",
+                balance,
+                settle_currency.as_ref(),
+                Need::AsDeclared,
+            )?],
+            None => Vec::new(),
+        };
         if let Some(column) = &wire.fx_rate {
             self.column(column, Need::AsDeclared);
         }
         Ok(MoneyRules {
             format,
             amount,
+            amount_is_net_plus_fee: derived == Some(Derived::FromNet),
             net_is_amount_less_fee: settle_net.is_empty() && derived == Some(Derived::FromAmount),
             settle_net,
             settle_gross,
             fee_total,
             fees,
+            balance,
         })
     }
 
@@ -110,7 +121,36 @@ impl Compiler<'_> {
                 ],
             )?,
         };
-        let group_text = wire.group.as_deref().unwrap_or_default();
+        let decimal = match wire.decimal.as_deref().unwrap_or(".") {
+            "auto" if wire.group.as_deref().is_some_and(|group| !group.is_empty()) => {
+                return Err(self
+                    .refuse("records.default.money.decimal = \"auto\" stands beside a group")
+                    .why("auto says that neither sign is declared")
+                    .remedy("declare the decimal sign, or leave the group out"));
+            }
+            "auto" => Decimal::Auto,
+            word => Decimal::Is(self.number_format(
+                "records.default.money",
+                word,
+                wire.group.as_deref().unwrap_or_default(),
+            )?),
+        };
+        Ok(AmountFormat {
+            unit,
+            decimal,
+            bare_fraction: wire.bare_fraction.unwrap_or(false),
+            currency_sign: wire.currency_sign.clone().filter(|sign| !sign.is_empty()),
+            exponents: self.exponents(wire)?,
+        })
+    }
+
+    /// The signs of written numbers.
+    pub(super) fn number_format(
+        &self,
+        key: &str,
+        decimal: &str,
+        group_text: &str,
+    ) -> Result<NumberFormat, Failure> {
         let group = match (group_text, group_text.chars().next()) {
             ("", _) => None,
             ("NBSP", _) => Some('\u{a0}'),
@@ -120,39 +160,22 @@ impl Compiler<'_> {
             _ => {
                 return Err(self
                     .refuse(&format!(
-                        "records.default.money.group = \"{group_text}\" is no grouping sign"
+                        "{key}.group = \"{group_text}\" is no grouping sign"
                     ))
                     .remedy("write one character: \",\", \".\", \" \", \"'\" or \"NBSP\""));
             }
         };
-        let decimal = match wire.decimal.as_deref().unwrap_or(".") {
-            "auto" if group.is_some() => {
-                return Err(self
-                    .refuse("records.default.money.decimal = \"auto\" stands beside a group")
-                    .why("auto says that neither sign is declared")
-                    .remedy("declare the decimal sign, or leave the group out"));
-            }
-            "auto" => Decimal::Auto,
-            word => {
-                let decimal = self.word(
-                    "records.default.money.decimal",
-                    word,
-                    [(".", '.'), (",", ','), ("auto", '.')],
-                )?;
-                if group == Some(decimal) {
-                    return Err(self
-                        .refuse("records.default.money: decimal and group are the same sign")
-                        .remedy("declare the two signs that the file uses"));
-                }
-                Decimal::Is(NumberFormat { decimal, group })
-            }
-        };
-        Ok(AmountFormat {
-            unit,
+        let decimal = self.word(
+            &format!("{key}.decimal"),
             decimal,
-            currency_sign: wire.currency_sign.clone().filter(|sign| !sign.is_empty()),
-            exponents: self.exponents(wire)?,
-        })
+            [(".", '.'), (",", ','), ("auto", '.')],
+        )?;
+        if group == Some(decimal) {
+            return Err(self
+                .refuse(&format!("{key}: decimal and group are the same sign"))
+                .remedy("declare the two signs that the file uses"));
+        }
+        Ok(NumberFormat { decimal, group })
     }
 
     fn exponents(&self, wire: &MoneyWire) -> Result<Exponents, Failure> {
@@ -293,6 +316,10 @@ impl Compiler<'_> {
                     },
                     currency: self.currency(&key, wire, default_currency, need)?,
                     is_negated,
+                    when_kind: self
+                        .kinds(&format!("{key}.when_kind"), wire.when_kind.as_deref())?,
+                    when_status: self
+                        .statuses(&format!("{key}.when_status"), wire.when_status.as_deref())?,
                 };
                 return Ok(rule);
             }
@@ -315,17 +342,15 @@ impl Compiler<'_> {
                 word,
                 [("cost_positive", false), ("cost_negative", true)],
             )?,
-            Some(_) => {
-                return Err(self
-                    .refuse(&format!("{key} has a sign"))
-                    .why("only fees have one; positive means that our balance at the processor grows")
-                    .remedy("leave it out"));
-            }
+            Some(word) => self.word(&format!("{key}.sign"), word, [("inverted", true)])?,
         };
         Ok(AmountRule {
             from,
             currency: self.currency(&key, wire, default_currency, need)?,
             is_negated,
+            when_kind: self.kinds(&format!("{key}.when_kind"), wire.when_kind.as_deref())?,
+            when_status: self
+                .statuses(&format!("{key}.when_status"), wire.when_status.as_deref())?,
         })
     }
 
@@ -345,6 +370,9 @@ impl Compiler<'_> {
                         .refuse(&format!("{key}.currency: \"{code}\" is no currency"))
                         .remedy("write an ISO 4217 code: \"const:EUR\"")),
                 }
+            }
+            (Some(ColumnWire::Name(name)), _) if name == "source:currency" => {
+                Ok(CurrencyFrom::Source)
             }
             (Some(column), _) => Ok(CurrencyFrom::Column(self.column(column, need))),
             (None, Some(default)) => Ok(default.clone()),

@@ -2,6 +2,7 @@
 
 use super::{Draft, RowReader};
 use crate::exit::Failure;
+use crate::model::operation::{OperationKind, OperationStatus};
 use crate::money::{Currency, Number};
 use crate::processor::amount::{AmountReader, Minor};
 use crate::processor::moment::Read;
@@ -15,6 +16,8 @@ struct Found {
     currency: Currency,
     /// The cell of a currency that is not known.
     unknown_currency: Option<(ColumnId, String)>,
+    /// The debit column, where credit and debit both hold something.
+    both_sides: Option<ColumnId>,
 }
 
 impl RowReader<'_> {
@@ -27,34 +30,23 @@ impl RowReader<'_> {
         is_skipped: bool,
     ) -> Result<(), Failure> {
         let rules = &self.profile.money;
-        let amount = self.found(&rules.amount, row, place, amounts)?;
+        let of = (draft.facts.kind, draft.facts.status);
+        let amount = self.found(&rules.amount, of, row, place, amounts)?;
         match &amount {
             Some(found) => {
                 draft.facts.currency = self.currency(draft, found);
                 draft.facts.amount_minor = self.minor(draft, found, row, place, amounts)?;
             }
-            None if is_skipped => {}
-            None => {
-                let column = first_column(&rules.amount[0].from);
-                return Err(place
-                    .cell(
-                        &self.bound.name(column),
-                        "",
-                        "is empty where an amount is expected",
-                    )
-                    .why("a row without an amount says nothing about money, and no default is safe")
-                    .remedy(
-                        "export the file again, or list such rows under skip_rows in the profile",
-                    ));
-            }
+            None if is_skipped || rules.amount_is_net_plus_fee => {}
+            None => return Err(self.no_amount(place)),
         }
         draft.facts.settle_currency = draft.facts.currency;
-        let net = self.found(&rules.settle_net, row, place, amounts)?;
+        let net = self.found(&rules.settle_net, of, row, place, amounts)?;
         if let Some(found) = &net {
             draft.facts.settle_currency = self.currency(draft, found);
             draft.facts.net_minor = Some(self.minor(draft, found, row, place, amounts)?);
         }
-        let gross = match self.found(&rules.settle_gross, row, place, amounts)? {
+        let gross = match self.found(&rules.settle_gross, of, row, place, amounts)? {
             Some(found) => {
                 let currency = self.currency(draft, &found);
                 if net.is_none() {
@@ -66,6 +58,18 @@ impl RowReader<'_> {
             None => None,
         };
         self.fees(draft, row, place, amounts)?;
+        if let Some(found) = self.found(&rules.balance, of, row, place, amounts)? {
+            draft.balance_minor = Some(self.minor(draft, &found, row, place, amounts)?);
+        }
+        if amount.is_none() && !is_skipped {
+            let facts = &mut draft.facts;
+            let fee = facts.fee_minor.unwrap_or(0);
+            let Some(sum) = facts.net_minor.and_then(|net| net.checked_add(fee)) else {
+                return Err(self.no_amount(place));
+            };
+            (facts.amount_minor, facts.currency) = (sum, facts.settle_currency);
+        }
+        let is_sound = draft.invalid.is_empty();
         let facts = &mut draft.facts;
         let fee = facts.fee_minor.unwrap_or(0);
         let settled = match gross {
@@ -84,9 +88,24 @@ impl RowReader<'_> {
             facts.net_minor,
             facts.fee_minor,
         ) {
-            check_net(check, place, settled, fee, net)?;
+            // A row that is kept as invalid is for a person anyway.
+            if is_sound {
+                check_net(check, place, settled, fee, net)?;
+            }
         }
         Ok(())
+    }
+
+    fn no_amount(&self, place: Place<'_>) -> Failure {
+        let column = first_column(&self.profile.money.amount[0].from);
+        place
+            .cell(
+                &self.bound.name(column),
+                "",
+                "is empty where an amount is expected",
+            )
+            .why("a row without an amount says nothing about money, and no default is safe")
+            .remedy("export the file again, or list such rows under skip_rows in the profile")
     }
 
     fn fees(
@@ -97,11 +116,12 @@ impl RowReader<'_> {
         amounts: &mut AmountReader<'_>,
     ) -> Result<(), Failure> {
         let rules = &self.profile.money;
-        if let Some(total) = self.found(&rules.fee_total, row, place, amounts)? {
+        let of = (draft.facts.kind, draft.facts.status);
+        if let Some(total) = self.found(&rules.fee_total, of, row, place, amounts)? {
             return self.fee(draft, &total, row, place, amounts);
         }
         for rule in &rules.fees {
-            if let Some(fee) = self.found(std::slice::from_ref(rule), row, place, amounts)? {
+            if let Some(fee) = self.found(std::slice::from_ref(rule), of, row, place, amounts)? {
                 self.fee(draft, &fee, row, place, amounts)?;
             }
         }
@@ -140,16 +160,28 @@ impl RowReader<'_> {
     fn found(
         &self,
         rules: &[AmountRule],
+        (kind, status): (OperationKind, OperationStatus),
         row: Row<'_>,
         place: Place<'_>,
         amounts: &mut AmountReader<'_>,
     ) -> Result<Option<Found>, Failure> {
         for rule in rules {
+            let is_of_kind = rule.when_kind.is_empty() || rule.when_kind.contains(&kind);
+            let is_of_status = rule.when_status.is_empty() || rule.when_status.contains(&status);
+            if !is_of_kind || !is_of_status {
+                continue;
+            }
+            let mut both_sides = None;
             let number = match &rule.from {
                 AmountFrom::Column(column) => self.number(*column, row, place, amounts)?,
                 AmountFrom::CreditDebit { credit, debit } => {
                     let in_credit = self.unsigned(*credit, row, place, amounts)?;
                     let in_debit = self.unsigned(*debit, row, place, amounts)?;
+                    let is_money =
+                        |number: &Option<Number>| number.is_some_and(|number| number.mantissa != 0);
+                    if is_money(&in_credit) && is_money(&in_debit) {
+                        both_sides = Some(*debit);
+                    }
                     match (in_credit, in_debit) {
                         (None, None) => None,
                         (credit, debit) => Some(difference(credit, debit).ok_or_else(|| {
@@ -183,6 +215,7 @@ impl RowReader<'_> {
             if let Some(number) = number {
                 let (currency, unknown_currency) = match &rule.currency {
                     CurrencyFrom::Const(currency) => (*currency, None),
+                    CurrencyFrom::Source => (self.rules.currency.unwrap_or(Currency::NONE), None),
                     CurrencyFrom::Column(column) => {
                         let cell = self.cell(row, *column);
                         match Currency::parse(cell).filter(|code| amounts.is_known(*code)) {
@@ -196,6 +229,7 @@ impl RowReader<'_> {
                     number: negated(number, rule.is_negated),
                     currency,
                     unknown_currency,
+                    both_sides,
                 }));
             }
         }
@@ -246,8 +280,15 @@ impl RowReader<'_> {
         }
     }
 
-    /// The currency of a number; an unknown one is a finding about the row.
+    /// The currency of a number; an unknown one is a finding about the row, and so is an amount on both sides.
     fn currency(&self, draft: &mut Draft<'_>, found: &Found) -> Currency {
+        if let Some(debit) = found.both_sides {
+            draft.object(&format!(
+                "columns \"{}\" and \"{}\" both hold an amount",
+                self.bound.name(found.column),
+                self.bound.name(debit)
+            ));
+        }
         if let Some((column, written)) = &found.unknown_currency {
             draft.object(&format!(
                 "column \"{}\" holds {}, which is no currency with minor units",
@@ -301,7 +342,13 @@ impl RowReader<'_> {
         let Some(rule) = &self.profile.derived_refund else {
             return Ok(());
         };
-        let Some(total) = self.found(std::slice::from_ref(&rule.total), row, place, amounts)?
+        let Some(total) = self.found(
+            std::slice::from_ref(&rule.total),
+            (draft.facts.kind, draft.facts.status),
+            row,
+            place,
+            amounts,
+        )?
         else {
             return Ok(());
         };
@@ -327,7 +374,11 @@ impl RowReader<'_> {
         }
         let minor = self.minor(draft, &total, row, place, amounts)?;
         draft.facts.refund_total_minor = Some(minor);
-        draft.facts.refunded_at = match self.time(&rule.at, row, place)? {
+        let at = match &rule.at {
+            Some(at) => self.time(at, row, place)?,
+            None => None,
+        };
+        draft.facts.refunded_at = match at {
             Some(Read::At(at)) => Some(at),
             Some(Read::Unclear(at, _)) => {
                 draft.object("the time of its refund is one that the clocks of its zone skipped or showed twice");
