@@ -281,6 +281,10 @@ impl Told {
     }
 
     /// How far a source of this run is covered: `None` = it has not been read in this run.
+    #[allow(
+        clippy::option_option,
+        reason = "not read yet, read to nowhere, read so far"
+    )]
     pub fn covered(&self, source: &str) -> Option<Option<Instant>> {
         if self.failed_sources.iter().any(|name| name == source) {
             return Some(None);

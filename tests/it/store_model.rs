@@ -201,7 +201,8 @@ impl Memory {
             .matches
             .iter()
             .any(|it| it.is_principal && it.scope == new.scope && it.intent_id == new.intent_id);
-        if !has_operation && !(new.is_principal && has_principal) {
+        let is_taken = has_operation || (new.is_principal && has_principal);
+        if !is_taken {
             self.matches.push(new);
         }
     }

@@ -577,7 +577,7 @@ async fn a_lock_that_is_waited_for_too_long_and_a_statement_that_is_stopped_are_
     let begun = std::time::Instant::now();
     let meanwhile = async {
         // First the server gives up (5 s), then somebody stops the second try.
-        tokio::time::sleep(std::time::Duration::from_millis(6_000)).await;
+        tokio::time::sleep(std::time::Duration::from_secs(6)).await;
         let stopped: i64 = sqlx::query_scalar(
             "with waiting as materialized (select pid from pg_stat_activity \
              where datname = current_database() and wait_event_type = 'Lock') \

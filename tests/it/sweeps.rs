@@ -15,7 +15,7 @@ use super::postgres::Database;
 use super::races::rounds;
 use super::scene::{NOW, Scene, Told, database};
 
-/// The calls with which SQLite, and whoever writes a report, changes a disk.
+/// The calls with which `SQLite`, and whoever writes a report, changes a disk.
 const WRITES: &str = "pwrite64,write,fdatasync,fsync,ftruncate,unlink,rename,link";
 
 /// Between two calls that are tried: one after the other in the long form.
@@ -84,7 +84,7 @@ fn state(scene: &Scene) -> Vec<String> {
     lines
 }
 
-/// Lets SQLite roll back what a killed process left in the middle, as the next writer would.
+/// Lets `SQLite` roll back what a killed process left in the middle, as the next writer would.
 fn heal(scene: &Scene) {
     let path = scene.path("paysweep.db");
     super::postgres::aside(move || async move {
