@@ -184,6 +184,7 @@ fn intents_row(settings: &Settings) -> Row {
                 rows.map_or(0, |rows| rows.len())
             ),
         ),
+        (IntentsKind::Sql, Ok(_)) => ok("intents", "later".to_owned()),
         (IntentsKind::Store, Ok(_)) => ok(
             "intents",
             "the store's own table; load it with `paysweep intents import`".to_owned(),

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use crate::cli::{CommonArgs, DiffArgs};
 use crate::exit::{Exit, Failure};
+use crate::intents::amount::IntentsRules;
 use crate::intents::csv as intents_csv;
+use crate::intents::sql::table::SqlTable;
 use crate::model::answer::Standing;
 use crate::model::intent::Intents;
 use crate::model::repair::RepairState;
@@ -18,18 +20,19 @@ use crate::reconcile::{self, Outcome, recognise};
 use crate::settings::window::{self, WindowChoice};
 use crate::settings::{ProfileRef, Settings};
 use crate::source::files::Feed;
-use crate::time::{Instant, Zone, parse_point};
+use crate::time::{Instant, Span, Zone, parse_point};
 
 use super::compose::{self, RunFacts};
 use super::gather::Gathered;
 use super::progress::Progress;
+use super::prepare::Prepared;
 use super::told::{Slice, Told};
-use super::{World, deliver, frame, prepare};
+use super::{World, deliver, frame, own_side, prepare};
 
 const STATE: &str = "nothing was written; diff never writes";
 
 /// `paysweep diff`.
-pub fn execute(
+pub async fn execute(
     arguments: &DiffArgs,
     common: &CommonArgs,
     world: &mut World<'_>,
@@ -49,7 +52,15 @@ pub fn execute(
     let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
     let sides = match (&settings, &arguments.intents) {
         (None, Some(intents)) => typed(arguments, intents, &zone, as_of, &mut progress),
-        (Some(settings), _) => configured(settings, arguments, common, as_of, &zone, &mut progress),
+        (Some(settings), _) => {
+            let asked = Asked {
+                arguments,
+                choice,
+                as_of,
+                zone: &zone,
+            };
+            configured(settings, &asked, common, &mut progress).await
+        }
         (None, None) => unreachable!("without a file of intents the settings were read"),
     };
     let sides = sides.map_err(|failure| failure.state(STATE))?;
@@ -139,7 +150,7 @@ fn typed(
     // The two sides know nothing of each other until they are compared.
     let (feed, intents) = std::thread::scope(|scope| {
         let intents = scope.spawn(|| {
-            let rules = intents_csv::IntentsRules::default();
+            let rules = IntentsRules::default();
             intents_csv::read(&rules, &intents.display().to_string(), intents)
         });
         let feed = prepare::read(&profile, &ReadRules::default(), &arguments.operations);
@@ -160,22 +171,31 @@ fn typed(
     })
 }
 
-/// The sources of the configuration.
-fn configured(
-    settings: &Settings,
-    arguments: &DiffArgs,
-    common: &CommonArgs,
+/// What was typed about the sources of a configuration.
+struct Asked<'a> {
+    arguments: &'a DiffArgs,
+    choice: WindowChoice,
     as_of: Instant,
-    zone: &Zone,
+    zone: &'a Zone,
+}
+
+/// The sources of the configuration.
+async fn configured(
+    settings: &Settings,
+    asked: &Asked<'_>,
+    common: &CommonArgs,
     progress: &mut Progress,
 ) -> Result<Sides, Failure> {
-    let claim = claim(arguments, zone, as_of)?;
+    let arguments = asked.arguments;
+    let claim = claim(arguments, asked.zone, asked.as_of)?;
     let mut sources = Vec::new();
-    for name in super::source_names(settings, common)? {
+    let mut reach = Span::ZERO;
+        for name in super::source_names(settings, common)? {
         let source = settings.source(&name)?;
         let profile = prepare::profile(&source.profile)?;
         progress.step(&format!("reading {name}"), None);
         let feed = prepare::read(&profile, &source.read, &source.files)?;
+        reach = reach.max(Prepared::new(source)?.reach());
         let spans = source.spans(prepare::profile_spans(&profile));
         let mut rules = Rules {
             payout_span: spans.payout_span,
@@ -191,6 +211,17 @@ fn configured(
         });
     }
     progress.step("reading intents", None);
+    if let Some(spec) = &settings.intents.sql {
+        let (since, until) = match asked.choice {
+            WindowChoice::Range(window) => (window.from.minus(reach), window.to),
+            WindowChoice::Watermark => (Instant::MIN, asked.as_of),
+        };
+        let feeds: Vec<_> = sources.iter().map(|side| &side.feed.operations).collect();
+        let mut table = SqlTable::open(spec).await?;
+        let intents = own_side::read_table(&mut table, since, until, &feeds).await?;
+        table.close().await?;
+        return Ok(Sides { sources, intents });
+    }
     let intents = prepare::read_intents(settings)?.ok_or_else(|| {
         Failure::rejected("diff has no memory, and the configured intents are kept in the store")
             .remedy("name a file with --operations FILE --intents FILE, or use `paysweep run --dry-run`")

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`run`] | `run`: the straight line |
 //! | `prepare` | each source with its profile, the files of both sides |
+//! | `own_side` | our own side: a file, the store's table, or the company's |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
 //! | `told` | what there is to tell: slices as they were judged, and failures |
@@ -28,6 +29,7 @@ pub mod init;
 pub mod intents;
 mod lines;
 pub mod migrate;
+mod own_side;
 mod prepare;
 pub mod profiles;
 pub mod progress;
@@ -83,7 +85,7 @@ pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> 
     let common = &cli.common;
     match &cli.command {
         Command::Run(arguments) => run::execute(arguments, common, world).await,
-        Command::Diff(arguments) => diff::execute(arguments, common, world),
+        Command::Diff(arguments) => diff::execute(arguments, common, world).await,
         Command::Breaks(command) => breaks::execute(command, common, world).await,
         Command::Repairs(command) => repairs::execute(command, common, world).await,
         Command::Runs(command) => runs::execute(command, common, world).await,

@@ -7,16 +7,15 @@
 //! Nothing flows back. A dry run is the same line up to the commit, on a store that is only read. A file source is one
 //! slice: everything of it is committed, or nothing.
 
-use std::borrow::Cow;
-
 use crate::cli::{CommonArgs, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::intents::merge::Merged;
-use crate::model::intent::Intents;
+use crate::intents::sql::table::SqlTable;
 use crate::model::repair::{Repair, RepairState};
 use crate::model::run::Watermark;
 use crate::money::Money;
 use crate::reconcile::{self, Outcome};
+use crate::report::Check;
 use crate::settings::Settings;
 use crate::settings::window::{self, WindowChoice};
 use crate::source::files::Feed;
@@ -28,8 +27,9 @@ use crate::time::Instant;
 
 use super::compose;
 use super::frame::{advance, frame, window_of};
-use super::gather::{Gathered, Question, gather};
-use super::prepare::{Prepared, read_intents};
+use super::gather::{Gathered, Ours, Question, gather};
+use super::own_side::OwnSide;
+use super::prepare::Prepared;
 use super::progress::Progress;
 use super::told::{Slice, Told};
 use super::{World, deliver};
@@ -104,7 +104,8 @@ async fn run<S: Store>(
         .collect();
     let mut told = Told::default();
     told.carried = store.carried(&carried_sources, job.as_of).await?;
-    let result = slices(store, job, &mut told, &mut progress).await;
+    let mut checks = Vec::new();
+    let result = slices(store, job, &mut told, &mut checks, &mut progress).await;
     progress.finish();
     if let Err(failure) = result {
         // Nothing of any source could be judged: there is no report, only the reasons.
@@ -118,7 +119,7 @@ async fn run<S: Store>(
         world.tell(failure);
     }
     told.unconfirmed = store.unconfirmed(&job.settings.intents.name).await?;
-    let report = compose::report(
+    let mut report = compose::report(
         &told,
         &compose::RunFacts {
             run_id: &job.run_id,
@@ -133,6 +134,7 @@ async fn run<S: Store>(
         },
         common,
     );
+    report.checks.extend(checks);
     let delivered = deliver::deliver(&report, common, Some(job.settings), world);
     if !job.is_dry_run {
         let mut json = Vec::new();
@@ -245,11 +247,14 @@ async fn slices<S: Store>(
     store: &mut S,
     job: &Job<'_>,
     told: &mut Told,
+    checks: &mut Vec<Check>,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
     progress.step("reading intents", None);
-    let mut file =
-        read_intents(job.settings).map_err(|failure| failure.state("nothing was written"))?;
+    let mut own_side = OwnSide::open(job.settings, job.sources)
+        .await
+        .map_err(|failure| failure.state("nothing was written"))?;
+    checks.extend(own_side.check(&job.settings.intents, job.sources, job.as_of));
     for (n, prepared) in job.sources.iter().enumerate() {
         let is_last = n + 1 == job.sources.len();
         let claim = if job.is_dry_run {
@@ -279,12 +284,7 @@ async fn slices<S: Store>(
             job,
             prepared,
             is_last,
-            // The last source may have the rows, so that they need not be held twice.
-            if is_last {
-                file.take().map(Cow::Owned)
-            } else {
-                file.as_ref().map(Cow::Borrowed)
-            },
+            own_side.lend(is_last),
             claim.as_ref(),
             told,
             progress,
@@ -325,7 +325,7 @@ async fn slice<S: Store>(
     job: &Job<'_>,
     prepared: &Prepared<'_>,
     is_last: bool,
-    file: Option<Cow<'_, Intents>>,
+    ours: Ours<'_, SqlTable>,
     claim: Option<&Claim>,
     told: &Told,
     progress: &mut Progress,
@@ -340,6 +340,7 @@ async fn slice<S: Store>(
         None => format!("nothing was written; {} has no watermark yet", source.name),
     };
     let window = window_of(job, prepared, stored.as_ref())
+        .map(|window| ours.bounded(window))
         .map_err(|failure| failure.state(stays.clone()))?;
     progress.step(&format!("reading {}", source.name), None);
     let mut feed = prepared
@@ -361,6 +362,7 @@ async fn slice<S: Store>(
         source: &source.name,
         scope: &prepared.rules.scope,
         since: frame.window.from.minus(prepared.reach()),
+        until: frame.window.to,
         judges_unowned: is_last,
         as_of: job.as_of,
     };
@@ -374,7 +376,7 @@ async fn slice<S: Store>(
     );
     renew(store, job, claim).await?;
     progress.step("gathering what is known", None);
-    let mut gathered = gather(store, question, operations, file).await?;
+    let mut gathered = gather(store, question, operations, ours).await?;
     if job.is_dry_run {
         gathered.hear(&told.standings(None));
     }
