@@ -10,6 +10,8 @@ mod cli;
 mod core;
 mod golden;
 mod hostile;
+mod intents_sql;
+mod mariadb;
 mod postgres;
 mod recovery;
 mod report;

@@ -127,6 +127,34 @@ pub(super) async fn order(
     })
 }
 
+/// At level L0 nothing but the reach of a run excludes that a row is missed: fails where it is too short, else gives the
+/// sum.
+pub(super) fn assert_reach(
+    order: &Order,
+    max_txn: Span,
+    source: &str,
+    (lag, lookback): (Span, Span),
+) -> Result<String, Failure> {
+    let reach = Span(lag.0.saturating_add(lookback.0));
+    if order.level == Level::L1 {
+        return Ok("L1: open transactions are seen, and their rows are waited for".to_owned());
+    }
+    if reach >= max_txn {
+        return Ok(format!(
+            "L0: lag {lag} + lookback {lookback} = {reach} ≥ max_txn {max_txn}; {}",
+            order.because
+        ));
+    }
+    Err(Failure::rejected(format!(
+        "source {source}: lag {lag} + lookback {lookback} is less than max_txn {max_txn} of [intents]"
+    ))
+    .why(format!(
+        "a row that is committed so long after it was created would never be read (level L0: {})",
+        order.because
+    ))
+    .remedy("raise lookback, or lower max_txn to what is true"))
+}
+
 impl Order {
     /// What a report says about it. `max_txn` is the promise of the settings, `wanted` until when rows are judged.
     pub fn told(&self, max_txn: Span, wanted: Instant) -> String {

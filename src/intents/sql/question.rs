@@ -238,11 +238,12 @@ impl Questions {
         examples
     }
 
-    /// The newest row.
-    pub(super) fn newest(&self) -> Statement {
+    /// The newest rows, at most so many.
+    pub(super) fn newest(&self, limit: u32) -> Statement {
         let (column, _) = &self.created;
         let mut statement = self.asked(|_| format!("{column} is not null"));
-        statement.text.push_str(&format!(" order by {column} desc limit 1"));
+        let order = format!(" order by {column} desc limit {limit}");
+        statement.text.push_str(&order);
         statement
     }
 }

@@ -27,8 +27,11 @@ pub(super) struct Shape {
     pub(super) from: String,
     /// What the rows are called in a sentence.
     pub(super) shown: String,
-    /// Schema and name, of a table.
+    /// Schema and name, of a table or view.
     pub(super) table: Option<(String, String)>,
+    /// Its number in the catalogue (`PostgreSQL`); else empty.
+    pub(super) oid: String,
+    pub(super) is_view: bool,
     columns: HashMap<String, Column>,
 }
 
@@ -212,7 +215,7 @@ async fn table(
         Engine::Postgres => {
             let question = Statement {
                 text: POSTGRES_COLUMNS.to_owned(),
-                values: vec![Value::Text(oid)],
+                values: vec![Value::Text(oid.clone())],
             };
             session.all(doing, &question).await?
         }
@@ -236,6 +239,8 @@ async fn table(
         from,
         shown,
         table: Some((schema, name.to_owned())),
+        oid,
+        is_view: row[2] == "view",
         columns: columns(engine, rows),
     })
 }
@@ -267,6 +272,8 @@ async fn query(
         from,
         shown: "the query".to_owned(),
         table: None,
+        oid: String::new(),
+        is_view: true,
         columns: columns(engine, rows),
     })
 }
@@ -377,7 +384,8 @@ fn sqlite_holds(declared: &str) -> Holds {
 
 /// Schema and number of a table or view.
 const POSTGRES_TABLE: &str = "\
-    select n.nspname::text, c.oid::text from pg_catalog.pg_class as c \
+    select n.nspname::text, c.oid::text, \
+    case when c.relkind in ('v', 'f') then 'view' else 'table' end from pg_catalog.pg_class as c \
     join pg_catalog.pg_namespace as n on n.oid = c.relnamespace \
     where c.relname = $1::name and c.relkind in ('r', 'p', 'v', 'm', 'f') \
     and ((n.nspname = $2::name and $2 <> '') \
@@ -424,7 +432,8 @@ const POSTGRES_TYPE: &str = postgres_types!(
 );
 
 const MYSQL_TABLE: &str = "\
-    select cast(table_schema as char), cast(engine as char) from information_schema.tables \
+    select cast(table_schema as char), '', \
+    case when table_type = 'BASE TABLE' then 'table' else 'view' end from information_schema.tables \
     where binary table_name = ? \
     and table_schema = case when ? = '' then database() else ? end";
 
@@ -435,7 +444,7 @@ const MYSQL_COLUMNS: &str = "\
     where binary table_name = ? and table_schema = ? order by ordinal_position";
 
 const SQLITE_TABLE: &str = "\
-    select 'main', '' from main.sqlite_schema where type in ('table', 'view') and name = ?";
+    select 'main', '', type from main.sqlite_schema where type in ('table', 'view') and name = ?";
 
 const SQLITE_COLUMNS: &str = "\
     select name, type, type, case when \"notnull\" = 1 then 'NO' else 'YES' end, \

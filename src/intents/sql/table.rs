@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::order::{self, Level, Order};
+use super::order::{self, Order};
 use super::question::Questions;
 use super::row::RowReader;
 use super::session::{Session, Statement};
@@ -126,21 +126,9 @@ impl SqlTable {
         &self.order
     }
 
-    /// At level L0 nothing but the reach of a run excludes that a row is missed: fails where it is too short.
+    /// Whether what a run reads again reaches as far back as this table needs; see [`order::assert_reach`].
     pub fn assert_reach(&self, source: &str, lag: Span, lookback: Span) -> Result<(), Failure> {
-        let reach = Span(lag.0.saturating_add(lookback.0));
-        if self.order.level != Level::L0 || reach >= self.spec.max_txn {
-            return Ok(());
-        }
-        Err(Failure::rejected(format!(
-            "source {source}: lag {lag} + lookback {lookback} is less than max_txn {} of [intents]",
-            self.spec.max_txn
-        ))
-        .why(format!(
-            "a row that is committed so long after it was created would never be read (level L0: {})",
-            self.order.because
-        ))
-        .remedy("raise lookback, or lower max_txn to what is true"))
+        order::assert_reach(&self.order, self.spec.max_txn, source, (lag, lookback)).map(|_| ())
     }
 
     /// Closes the connection.
@@ -153,7 +141,7 @@ impl SqlTable {
         self.session.begin().await?;
         let reader = RowReader::new(&self.spec);
         let mut problem = None;
-        let newest = self.questions.newest();
+        let newest = self.questions.newest(1);
         let asked = self
             .session
             .each("reading the newest row", &newest, |record| {
