@@ -24,8 +24,8 @@ use crate::time::{Instant, Span, Zone, parse_point};
 
 use super::compose::{self, RunFacts};
 use super::gather::Gathered;
-use super::progress::Progress;
 use super::prepare::Prepared;
+use super::progress::Progress;
 use super::told::{Slice, Told};
 use super::{World, deliver, frame, own_side, prepare};
 
@@ -190,7 +190,7 @@ async fn configured(
     let claim = claim(arguments, asked.zone, asked.as_of)?;
     let mut sources = Vec::new();
     let mut reach = Span::ZERO;
-        for name in super::source_names(settings, common)? {
+    for name in super::source_names(settings, common)? {
         let source = settings.source(&name)?;
         let profile = prepare::profile(&source.profile)?;
         progress.step(&format!("reading {name}"), None);

@@ -119,6 +119,7 @@ const WHOLE_FACTOR: u64 = 4;
 const WHOLE_ROWS: u64 = 50_000;
 
 /// Our own side, as it comes in.
+#[allow(clippy::large_enum_variant, reason = "a run holds one of it")]
 pub enum Ours<'a, T> {
     /// Rows of a file that are imported; `None` = the store's own table is all there is.
     File(Option<Cow<'a, Intents>>),
@@ -166,8 +167,7 @@ async fn with_file<S: Store>(
 ) -> Result<(Merged, StoredOperations), Failure> {
     let counts = store.counts(question.source, question.scope).await?;
     let is_whole = |stored: u64, input: u64| stored <= WHOLE_ROWS.max(WHOLE_FACTOR * input);
-    if is_whole(counts.operations, feed.len() as u64)
-        && is_whole(counts.intents, file.len() as u64)
+    if is_whole(counts.operations, feed.len() as u64) && is_whole(counts.intents, file.len() as u64)
     {
         let intents = store
             .intents(question.scope, question.source, IntentSelection::All)
@@ -179,8 +179,7 @@ async fn with_file<S: Store>(
             .await?;
         return Ok((merged, operations));
     }
-    let (operations, intents) =
-        by_key(store, question, feed, &file, None::<&mut NoTable>).await?;
+    let (operations, intents) = by_key(store, question, feed, &file, None::<&mut NoTable>).await?;
     Ok((merge::merge(&file, &intents), operations))
 }
 
@@ -193,8 +192,7 @@ async fn with_table<S: Store, T: IntentTable>(
     table: &mut T,
 ) -> Result<(Merged, StoredOperations), Failure> {
     let nothing = Intents::default();
-    let (operations, intents) =
-        by_key(store, question, feed, &nothing, Some(&mut *table)).await?;
+    let (operations, intents) = by_key(store, question, feed, &nothing, Some(&mut *table)).await?;
     let mut rows = table.end().await?;
     keep_first_sight(&mut rows, &intents, question.stand_in());
     Ok((merge::merge(&rows, &intents), operations))

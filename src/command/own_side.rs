@@ -16,6 +16,7 @@ use super::gather::{Keys, Ours};
 use super::prepare::{Prepared, read_intents};
 
 /// Our own side.
+#[allow(clippy::large_enum_variant, reason = "a run holds one of it")]
 pub(crate) enum OwnSide {
     /// Rows of a file; `None` = the store's own table.
     Rows(Option<Intents>),

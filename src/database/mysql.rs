@@ -58,7 +58,10 @@ impl Address {
         let spelled = format!("mysql://{place}?{query}");
         let mut options: MySqlConnectOptions = spelled.parse().map_err(|_| unreadable())?;
         let name = host.split(':').next().unwrap_or_default();
-        if !is_tls_spelled && socket.is_none() && !is_this_machine(name) && !host.starts_with("[::1]")
+        if !is_tls_spelled
+            && socket.is_none()
+            && !is_this_machine(name)
+            && !host.starts_with("[::1]")
         {
             options = options.ssl_mode(MySqlSslMode::VerifyIdentity);
         }
@@ -121,13 +124,17 @@ mod tests {
     fn another_machine_is_proved_to_be_the_right_one_unless_something_else_is_spelled() {
         assert_eq!(mode("mysql://app@db.example/pay"), "VerifyIdentity");
         assert_eq!(mode("mariadb://app@10.0.0.1:3307/pay"), "VerifyIdentity");
-        assert_eq!(mode("mysql://app@db.example/pay?ssl-mode=DISABLED"), "Disabled");
+        assert_eq!(
+            mode("mysql://app@db.example/pay?ssl-mode=DISABLED"),
+            "Disabled"
+        );
         assert_eq!(mode("mysql://app@localhost/pay"), "Preferred");
     }
 
     #[test]
     fn nothing_shows_a_password() {
-        let address = Address::parse("mysql://app:hunter2@db.example:3307/pay").expect("an address");
+        let address =
+            Address::parse("mysql://app:hunter2@db.example:3307/pay").expect("an address");
         assert!(address.has_password());
         assert_eq!(
             format!("{address} {address:?}"),

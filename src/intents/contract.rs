@@ -23,8 +23,8 @@ pub trait IntentTable {
     /// Opens one consistent picture of the table. A row whose creation cannot be told bears `stand_in` in its place.
     async fn begin(&mut self, stand_in: Instant) -> Result<(), Failure>;
 
-    /// Reads the rows that were created or changed since an instant, and those whose creation cannot be told. Earlier ones
-    /// may be among them.
+    /// Reads the rows that were created or changed since an instant, those that are open, whatever their age, and those whose
+    /// creation cannot be told. Earlier ones may be among them.
     async fn since(&mut self, since: Instant) -> Result<(), Failure>;
 
     /// Reads the rows of which an id, key or reference is one of these, whatever their age.

@@ -357,6 +357,7 @@ fn instant(place: Place<'_>, column: &str, text: &str) -> Result<Instant, Failur
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intents::amount::Rounding;
 
     const HEAD: &str = "intent_id,kind,amount_minor,currency,status,created_at,attempt,note\n";
 

@@ -14,14 +14,14 @@ use super::{
     FreshnessSettings, IntentsSettings, OutputSpec, ProfileRef, ReportSettings, Settings,
     SourceKind, SourceSettings, StoreUrl,
 };
+use crate::database::postgres::Address;
+use crate::database::sqlite_path;
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{BreakClass, Policy};
 use crate::model::run::CompleteThrough;
 use crate::money::{Currency, NumberFormat};
 use crate::processor::{Mode, ReadRules, ScopeRule};
 use crate::reconcile::rules::{Guards, Rules};
-use crate::database::postgres::Address;
-use crate::database::sqlite_path;
 use crate::time::{Instant, Span, Zone, parse_point};
 
 /// Looks up a variable of the environment.

@@ -83,9 +83,7 @@ pub(super) fn read(
     };
     let grace = per_kind(table.get("grace"), PerKind::all(Span::hours(1)))?;
     let rounding = match table.get("rounding") {
-        Some(value) => {
-            value.word(&[("exact", Rounding::Exact), ("half_up", Rounding::HalfUp)])?
-        }
+        Some(value) => value.word(&[("exact", Rounding::Exact), ("half_up", Rounding::HalfUp)])?,
         None => Rounding::default(),
     };
     let unit = table
@@ -152,7 +150,9 @@ fn sql(
         (Some(name), None) => rows(&name)?,
         (None, Some(query)) => Rows::Query(query.some_text()?.to_owned()),
         (Some(_), Some(query)) => {
-            return Err(query.error("table and query are both set").remedy("take one of them out"));
+            return Err(query
+                .error("table and query are both set")
+                .remedy("take one of them out"));
         }
         (None, None) => {
             return Err(url_value
@@ -173,7 +173,9 @@ fn sql(
         };
         let span = value.span()?;
         if span < min {
-            return Err(value.error(format!("{span} is too short")).remedy(format!("write at least {min}")));
+            return Err(value
+                .error(format!("{span} is too short"))
+                .remedy(format!("write at least {min}")));
         }
         Ok(span)
     };
@@ -184,7 +186,10 @@ fn sql(
         roles,
         changed_column: optional_name(table.get("changed_column"))?,
         scope: table.get("scope").map(|value| scope(&value)).transpose()?,
-        time_zone: table.get("time_zone").map(|value| zone(&value)).transpose()?,
+        time_zone: table
+            .get("time_zone")
+            .map(|value| zone(&value))
+            .transpose()?,
         time_unit: match table.get("time_unit") {
             Some(value) => Some(value.word(&[
                 ("s", TimeUnit::Seconds),
@@ -269,14 +274,20 @@ fn roles(section: &Value<'_>) -> Result<(Roles, Option<AmountUnit>), Failure> {
         let origin = match (inner.get("column"), inner.get("value"), inner.get("map")) {
             (Some(column), None, map) => Origin::Column {
                 name: column.some_text()?.to_owned(),
-                map: map.map(|map| word_map(role, &map)).transpose()?.unwrap_or_default(),
+                map: map
+                    .map(|map| word_map(role, &map))
+                    .transpose()?
+                    .unwrap_or_default(),
             },
             (None, Some(fixed), None) => {
                 let word = fixed.some_text()?;
                 known_word(role, &fixed, word)?;
                 Origin::Fixed(word.to_owned())
             }
-            _ => return Err(value.error("has to be a column, with a map or without, or a value for every row")),
+            _ => {
+                return Err(value
+                    .error("has to be a column, with a map or without, or a value for every row"));
+            }
         };
         roles.insert(role, origin);
         if let Some(value) = inner.get("unit") {
@@ -287,7 +298,11 @@ fn roles(section: &Value<'_>) -> Result<(Roles, Option<AmountUnit>), Failure> {
         if !roles.contains_key(&role) {
             return Err(section.error(format!("{role} is missing")).remedy(format!(
                 "name the column: {role} = \"…\"{}",
-                if role.may_be_fixed() { ", or one value for every row: { value = \"…\" }" } else { "" }
+                if role.may_be_fixed() {
+                    ", or one value for every row: { value = \"…\" }"
+                } else {
+                    ""
+                }
             )));
         }
     }
@@ -371,4 +386,3 @@ fn kinds(value: Option<Value<'_>>) -> Result<Vec<IntentKind>, Failure> {
     }
     Ok(kinds)
 }
-

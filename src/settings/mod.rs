@@ -12,6 +12,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::database::postgres::Address;
 use crate::exit::Failure;
 pub use crate::intents::amount::{AmountUnit, Rounding};
 use crate::intents::sql::spec::Spec;
@@ -21,7 +22,6 @@ use crate::model::words;
 use crate::processor::ReadRules;
 use crate::reconcile::rules::{Guards, PerKind, Rules};
 use crate::report::Format;
-use crate::database::postgres::Address;
 use crate::time::{Instant, Span, Zone};
 
 mod document;

@@ -25,11 +25,11 @@ mod session;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-pub use crate::database::postgres::Address;
 use self::failure::Trouble;
 use self::session::{PgSession, Purpose};
 use super::sql::engine::{Database, Engine, Repeat};
 use super::sql::{SqlStore, is_committed};
+pub use crate::database::postgres::Address;
 use crate::exit::{Exit, Failure};
 
 /// How often a transaction is tried.

@@ -35,24 +35,7 @@ impl Database {
 
     /// Its URL.
     pub(crate) fn url(&self) -> String {
-        self.url_as(USER)
-    }
-
-    /// Its URL for another user, who needs no password.
-    pub(crate) fn url_as(&self, user: &str) -> String {
-        url_of(server(), user, &self.name)
-    }
-
-    /// Its name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// A connection beside the one that is tested.
-    pub(crate) async fn connection(&self) -> MySqlConnection {
-        MySqlConnection::connect(&self.url())
-            .await
-            .expect("a connection")
+        url_of(server(), USER, &self.name)
     }
 
     /// Runs statements.
@@ -145,12 +128,14 @@ fn start() -> Result<u16, String> {
         }
     }
     let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
-    Err(format!("the MariaDB server of the tests did not start:\n{log}"))
+    Err(format!(
+        "the MariaDB server of the tests did not start:\n{log}"
+    ))
 }
 
 fn answers(port: u16, folder: &Path) -> bool {
     let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(60) {
+    while started.elapsed() < Duration::from_mins(1) {
         let url = url_of(port, USER, "mysql");
         if aside(move || async move { administer(&url, "select 1".to_owned()).await }).is_ok() {
             return true;

@@ -70,12 +70,7 @@ pub(super) fn as_text(engine: Engine, expression: &str) -> String {
 }
 
 /// Adds a value and gives what stands for it in the text; `cast` is the type to compare it as (`PostgreSQL`).
-pub(super) fn bound(
-    engine: Engine,
-    statement: &mut Statement,
-    value: Value,
-    cast: &str,
-) -> String {
+pub(super) fn bound(engine: Engine, statement: &mut Statement, value: Value, cast: &str) -> String {
     statement.values.push(value);
     match engine {
         Engine::Postgres if cast.is_empty() => format!("${}", statement.values.len()),

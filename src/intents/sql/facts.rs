@@ -39,7 +39,10 @@ pub async fn facts(spec: &Spec, reaches: &[(&str, Span, Span)], now: Instant) ->
         }
     };
     facts.push(fact("database", database(&mut session, spec, now).await));
-    let found = within(&mut session, async |session| shape::shape(session, spec).await).await;
+    let found = within(&mut session, async |session| {
+        shape::shape(session, spec).await
+    })
+    .await;
     let shape = match found {
         Ok(shape) => shape,
         Err(failure) => {
@@ -49,7 +52,11 @@ pub async fn facts(spec: &Spec, reaches: &[(&str, Span, Span)], now: Instant) ->
     };
     for (name, what) in spec.columns() {
         if let Some(column) = shape.column(name) {
-            let null = if column.is_nullable { ", may be null" } else { "" };
+            let null = if column.is_nullable {
+                ", may be null"
+            } else {
+                ""
+            };
             facts.push(fact(
                 &format!("column {name}"),
                 Ok(format!("{what}: {}{null}", column.type_name)),
@@ -133,7 +140,9 @@ async fn database(session: &mut Session, spec: &Spec, now: Instant) -> Result<St
     }
     let how = match engine {
         Engine::Sqlite => "opened so that not a byte changes",
-        Engine::Postgres | Engine::MySql => "read only, in one repeatable-read transaction for each window",
+        Engine::Postgres | Engine::MySql => {
+            "read only, in one repeatable-read transaction for each window"
+        }
     };
     Ok(format!(
         "{version} at {}; {how}; a statement may take {}",
@@ -217,7 +226,9 @@ async fn postgres_role(
         ));
     }
     if cell(5) == "true" {
-        said.push_str("; row-level security is active: rows that its policies hide are never compared");
+        said.push_str(
+            "; row-level security is active: rows that its policies hide are never compared",
+        );
     }
     Ok(said)
 }
@@ -228,7 +239,11 @@ async fn mysql_role(session: &mut Session, shape: &Shape) -> Result<String, Fail
     if !cell(1).is_empty() {
         return Err(Failure::new(
             Exit::Denied,
-            format!("user {} has the privileges {} on the server", cell(0), cell(1)),
+            format!(
+                "user {} has the privileges {} on the server",
+                cell(0),
+                cell(1)
+            ),
         )
         .why("a transaction that only reads does not restrain such a user")
         .remedy("create a user with SELECT on the table alone, and name it in [intents] url"));
@@ -337,27 +352,27 @@ async fn indexes(
         Ok(row) => row.join("").parse().unwrap_or(0),
         Err(failure) => return facts.push(fact("index", Err(failure))),
     };
-    for (column, statement) in questions.examples(now.minus(Span::hours(72))) {
-        let found = within(session, async |session| {
+    for (name, statement) in questions.examples(now.minus(Span::hours(72))) {
+        let served = within(session, async |session| {
             is_served(session, shape.engine, &statement).await
         })
         .await;
-        let found = match found {
-            Ok(true) => Ok(format!("an index serves the question by {column}")),
+        let found = match served {
+            Ok(true) => Ok(format!("an index serves the question by \"{name}\"")),
             Ok(false) if count <= SMALL_TABLE_ROWS => Ok(format!(
-                "no index serves the question by {column}; with {count} rows that is fine, from {SMALL_TABLE_ROWS} on it is not"
+                "no index serves the question by \"{name}\"; with {count} rows that is fine, from {SMALL_TABLE_ROWS} on it is not"
             )),
             Ok(false) => Err(Failure::rejected(format!(
-                "no index serves the question by {column}, and there are more than {SMALL_TABLE_ROWS} rows"
+                "no index serves the question by \"{name}\", and there are more than {SMALL_TABLE_ROWS} rows"
             ))
             .why("each run would read the whole table, once for every handful of keys")
             .remedy(format!(
-                "create index on {} ({column})",
-                shape.from.trim_end_matches(" as q")
+                "create index on {} ({})",
+                shape.from.trim_end_matches(" as q"),
+                quoted(shape.engine, name)
             ))),
             Err(failure) => Err(failure),
         };
-        let name = column.trim_matches(['"', '`']);
         facts.push(fact(&format!("index {name}"), found));
     }
 }

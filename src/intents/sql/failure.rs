@@ -30,8 +30,9 @@ pub(super) fn failure(doing: &str, error: &Error) -> Failure {
     };
     if let Some(error) = database.try_downcast_ref::<MySqlDatabaseError>() {
         return match error.number() {
-            1044 | 1045 | 1698 | 1251 => told(Exit::Denied)
-                .remedy("correct the user or password of [intents] url"),
+            1044 | 1045 | 1698 | 1251 => {
+                told(Exit::Denied).remedy("correct the user or password of [intents] url")
+            }
             1142 | 1143 | 1227 | 1410 => told(Exit::Denied).remedy(GRANT),
             1205 | 1213 | 1317 | 1969 | 3024 => told(Exit::Temporary).why(TOO_LONG).remedy(LONGER),
             1040 | 1053 | 1077 | 1158..=1161 | 1203 | 1927 | 2002..=2013 => told(Exit::Temporary),
@@ -60,7 +61,8 @@ pub(super) fn failure(doing: &str, error: &Error) -> Failure {
 
 const GRANT: &str = "grant the role of [intents] url SELECT on the columns that are named";
 const TOO_LONG: &str = "the statement, or the lock it waited for, took too long";
-const LONGER: &str = "see with `paysweep check` whether an index serves it; raise statement_timeout if it does";
+const LONGER: &str =
+    "see with `paysweep check` whether an index serves it; raise statement_timeout if it does";
 const CHECK: &str = "compare [intents] with the table; `paysweep check` says what does not fit";
 
 /// Result codes of `SQLite` are numbers of fewer than five digits; SQLSTATE always has five characters.

@@ -96,7 +96,9 @@ pub(super) async fn order(
         let replayed = instant(6).map_or(Instant::MIN, |at| at.minus(spec.max_txn));
         return Ok(Order {
             settled_until: Some(replayed),
-            ..by_promise("it is a standby, which does not see the transactions of its primary".to_owned())
+            ..by_promise(
+                "it is a standby, which does not see the transactions of its primary".to_owned(),
+            )
         });
     }
     let created = spec.column(Role::CreatedAt).unwrap_or_default();
@@ -108,11 +110,15 @@ pub(super) async fn order(
             "column \"{created}\" has not the type timestamptz and the default now(), so it does not bear the beginning of its transaction"
         )
     } else if cell(1) != "true" {
-        "the role is no member of pg_read_all_stats, and does not see which transactions are open".to_owned()
+        "the role is no member of pg_read_all_stats, and does not see which transactions are open"
+            .to_owned()
     } else if cell(5) != "0" {
         format!("{} prepared transactions are open", cell(5))
     } else if cell(4) != "0" {
-        format!("{} sessions do not say what they do (track_activities)", cell(4))
+        format!(
+            "{} sessions do not say what they do (track_activities)",
+            cell(4)
+        )
     } else {
         String::new()
     };
@@ -163,10 +169,14 @@ impl Order {
                 "L0: every row is taken to be visible {max_txn} after it was created (max_txn); {}",
                 self.because
             ),
-            Level::L1 => "L1: no transaction that was open can hide a row of what was judged".to_owned(),
+            Level::L1 => {
+                "L1: no transaction that was open can hide a row of what was judged".to_owned()
+            }
         };
         match self.settled_until {
-            Some(Instant::MIN) => format!("{level}; it is not known what was replayed, so nothing new is judged"),
+            Some(Instant::MIN) => {
+                format!("{level}; it is not known what was replayed, so nothing new is judged")
+            }
             Some(until) if until < wanted => format!(
                 "{level}; rows are judged until {until} and not until {wanted}, since a transaction is open since then"
             ),

@@ -1,10 +1,11 @@
 //! The statements that read the rows: by time, and by keys.
 
-use super::dialect::{self, Engine, Holds, as_text, bound, can_hold, is_one_of, keys_max, quoted};
+use super::dialect::{self, Engine, Holds, as_text, bound, can_hold, is_one_of, keys_max};
 use super::session::{Statement, Value};
 use super::shape::Shape;
-use super::spec::{Role, Spec};
+use super::spec::{Origin, Role, Spec};
 use crate::exit::Failure;
+use crate::model::intent::IntentStatus;
 use crate::time::{Instant, Span};
 
 /// How a time is compared in the database.
@@ -34,6 +35,49 @@ pub(super) struct Questions {
     created: (String, Clock),
     changed: Option<(String, Clock)>,
     keys: Vec<KeyColumn>,
+    open: Option<Open>,
+}
+
+/// The column that says what became of a row, and the words by which it is open.
+#[derive(Clone, Debug)]
+struct Open {
+    column: KeyColumn,
+    words: Vec<String>,
+}
+
+impl Open {
+    fn new(spec: &Spec, shape: &Shape) -> Option<Open> {
+        let Some(Origin::Column { name, map }) = spec.roles.get(&Role::Status) else {
+            return None;
+        };
+        let column = shape.column(name)?;
+        let is_open = |word: &str| IntentStatus::from_word(word).is_some_and(IntentStatus::is_open);
+        let theirs = map.iter().filter(|(_, ours)| is_open(ours));
+        let ours = IntentStatus::ALL
+            .iter()
+            .map(|status| status.as_str())
+            .filter(|word| is_open(word) && !map.contains_key(*word));
+        let words = theirs
+            .map(|(word, _)| word.as_str())
+            .chain(ours)
+            .filter(|word| can_hold(column.holds, word))
+            // An enum takes no word that it does not know, not even to say that nothing equals it.
+            .filter(|word| shape.labels.is_empty() || shape.labels.iter().any(|it| it == word))
+            .map(str::to_owned)
+            .collect();
+        let holds = match column.holds {
+            Holds::Word if shape.labels.is_empty() => Holds::Other,
+            holds => holds,
+        };
+        Some(Open {
+            column: KeyColumn {
+                name: name.clone(),
+                holds,
+                type_name: column.type_name.clone(),
+            },
+            words,
+        })
+    }
 }
 
 /// Before any payment that is compared here: what bears an earlier time bears none.
@@ -46,7 +90,9 @@ impl Questions {
     pub(super) fn new(spec: &Spec, shape: &Shape) -> Result<Questions, Failure> {
         let engine = shape.engine;
         let clock = |name: &str| {
-            let holds = shape.column(name).map_or(Holds::Text, |column| column.holds);
+            let holds = shape
+                .column(name)
+                .map_or(Holds::Text, |column| column.holds);
             let is_count = match engine {
                 // There a column holds what it was given, and the settings say what that is.
                 Engine::Sqlite => spec.time_unit.is_some(),
@@ -58,7 +104,7 @@ impl Questions {
                 (_, _, Engine::Postgres, Holds::Wall) => Clock::Day("timestamp"),
                 _ => Clock::Day(""),
             };
-            (dialect::column(engine, name), clock)
+            (name.to_owned(), clock)
         };
         let created = spec
             .column(Role::CreatedAt)
@@ -110,6 +156,7 @@ impl Questions {
             created,
             changed: spec.changed_column.as_deref().map(clock),
             keys,
+            open: Open::new(spec, shape),
         })
     }
 
@@ -161,13 +208,14 @@ impl Questions {
         let at = at.max(Instant(FIRST_SECOND * 1_000_000).plus(Span::hours(24)));
         self.asked(|statement| {
             let from = self.boundary(statement, *clock, at);
-            format!("{column} >= {from}")
+            format!("{} >= {from}", dialect::column(self.engine, column))
         })
     }
 
     /// Rows whose creation cannot be told, or is none: they lie in no window, and have to be asked for.
     pub(super) fn without_time(&self) -> [Statement; 2] {
-        let (column, clock) = &self.created;
+        let (name, clock) = &self.created;
+        let column = dialect::column(self.engine, name);
         let missing = self.asked(|_| format!("{column} is null"));
         let early = self.asked(|statement| {
             let from = match clock {
@@ -187,6 +235,25 @@ impl Questions {
         [missing, early]
     }
 
+    /// Rows that are open, whatever their age: they are judged in every run.
+    pub(super) fn open(&self) -> Option<Statement> {
+        let open = self.open.as_ref()?;
+        if open.words.is_empty() {
+            return None;
+        }
+        let words: Vec<&str> = open.words.iter().map(String::as_str).collect();
+        if matches!(open.column.holds, Holds::Flag | Holds::Other) {
+            let text = as_text(
+                self.engine,
+                &dialect::column(self.engine, &open.column.name),
+            );
+            return Some(self.asked(|statement| {
+                is_one_of(self.engine, statement, &text, Holds::Text, "text", &words)
+            }));
+        }
+        Some(self.with_some(&open.column, &words))
+    }
+
     /// Rows with one of these keys: one question for each column and each handful of keys.
     pub(super) fn with_keys(&self, keys: &[&str]) -> Vec<Statement> {
         let mut statements = Vec::new();
@@ -204,7 +271,7 @@ impl Questions {
     }
 
     fn with_some(&self, column: &KeyColumn, keys: &[&str]) -> Statement {
-        let name = format!("q.{}", quoted(self.engine, &column.name));
+        let name = dialect::column(self.engine, &column.name);
         self.asked(|statement| {
             is_one_of(
                 self.engine,
@@ -218,11 +285,13 @@ impl Questions {
     }
 
     /// What a run asks, one example of each kind: (the column it needs an index on, the statement).
-    pub(super) fn examples(&self, at: Instant) -> Vec<(String, Statement)> {
-        let bare = |column: &str| column.trim_start_matches("q.").to_owned();
-        let mut examples = vec![(bare(&self.created.0), self.created_since(at))];
+    pub(super) fn examples(&self, at: Instant) -> Vec<(&str, Statement)> {
+        let mut examples = vec![(self.created.0.as_str(), self.created_since(at))];
         if let (Some((column, _)), Some(statement)) = (&self.changed, self.changed_since(at)) {
-            examples.push((bare(column), statement));
+            examples.push((column, statement));
+        }
+        if let (Some(open), Some(statement)) = (&self.open, self.open()) {
+            examples.push((&open.column.name, statement));
         }
         for column in &self.keys {
             let key = match column.holds {
@@ -230,17 +299,14 @@ impl Questions {
                 Holds::Uuid => "00000000-0000-0000-0000-000000000000",
                 _ => "A",
             };
-            examples.push((
-                quoted(self.engine, &column.name),
-                self.with_some(column, &[key]),
-            ));
+            examples.push((&column.name, self.with_some(column, &[key])));
         }
         examples
     }
 
     /// The newest rows, at most so many.
     pub(super) fn newest(&self, limit: u32) -> Statement {
-        let (column, _) = &self.created;
+        let column = dialect::column(self.engine, &self.created.0);
         let mut statement = self.asked(|_| format!("{column} is not null"));
         let order = format!(" order by {column} desc limit {limit}");
         statement.text.push_str(&order);

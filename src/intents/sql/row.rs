@@ -196,8 +196,7 @@ impl Draft<'_> {
     fn status(&mut self, kind: IntentKind) -> IntentStatus {
         let word = self.word(Role::Status);
         let fits = |status: &IntentStatus| {
-            kind == IntentKind::Dispute
-                || !matches!(status, IntentStatus::Won | IntentStatus::Lost)
+            kind == IntentKind::Dispute || !matches!(status, IntentStatus::Won | IntentStatus::Lost)
         };
         let status = IntentStatus::from_word(&word).filter(fits);
         status.unwrap_or_else(|| {
@@ -211,11 +210,7 @@ impl Draft<'_> {
         })
     }
 
-    fn amount<'w>(
-        &mut self,
-        written: &'w str,
-        code: &str,
-    ) -> (i64, Currency, &'w str) {
+    fn amount<'w>(&mut self, written: &'w str, code: &str) -> (i64, Currency, &'w str) {
         match local_amount(self.spec.rules, written, code) {
             Ok(amount) => {
                 if !amount.finding.is_empty() {
@@ -227,7 +222,10 @@ impl Draft<'_> {
                 let finding = match why {
                     NoAmount::Empty => "there is no amount".to_owned(),
                     NoAmount::Unreadable => {
-                        format!("column \"amount\" holds {}, which is no amount", shown(written))
+                        format!(
+                            "column \"amount\" holds {}, which is no amount",
+                            shown(written)
+                        )
                     }
                     NoAmount::Negative => format!(
                         "the amount {written} is negative, and the kind of an intent gives the direction"
@@ -261,7 +259,10 @@ impl Draft<'_> {
     /// `None` where it cannot be told, which is a finding.
     fn created_at(&mut self) -> Option<Instant> {
         let role = Role::CreatedAt;
-        if self.cell(role).is_none_or(|cell| cell.is_ok_and(|text| text.is_empty())) {
+        if self
+            .cell(role)
+            .is_none_or(|cell| cell.is_ok_and(|text| text.is_empty()))
+        {
             self.object("it does not say when it was created");
             return None;
         }
@@ -289,7 +290,9 @@ impl Draft<'_> {
     }
 
     fn read_time(&self, text: &str) -> Result<Instant, &'static str> {
-        let is_count = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+        let is_count = text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'-')
             && !text.get(1..).unwrap_or_default().contains('-');
         match (is_count, self.spec.time_unit) {
             (true, Some(unit)) => {
@@ -306,11 +309,7 @@ impl Draft<'_> {
             return Ok(at);
         }
         let wall = parse_wall(text).ok_or("which is no time")?;
-        let zone = self
-            .spec
-            .time_zone
-            .as_ref()
-            .ok_or(NO_ZONE)?;
+        let zone = self.spec.time_zone.as_ref().ok_or(NO_ZONE)?;
         zone.at(wall).map_err(|error| match error {
             WallTimeError::Skipped => "which the clocks of its zone skipped",
             WallTimeError::Twice => "which the clocks of its zone showed twice",

@@ -118,7 +118,9 @@ impl Session {
         let doing = "connecting";
         let connecting = async {
             Ok(match url {
-                DatabaseUrl::Postgres(address) => Link::Postgres(address.options().connect().await?),
+                DatabaseUrl::Postgres(address) => {
+                    Link::Postgres(address.options().connect().await?)
+                }
                 DatabaseUrl::MySql(address) => Link::MySql(address.options().connect().await?),
                 DatabaseUrl::Sqlite(path) => {
                     let (options, untouched) = sqlite_options(path);
@@ -178,7 +180,9 @@ impl Session {
                 )]
             }
             Engine::MySql => vec![
-                format!("set session lock_wait_timeout = {LOCK_SECONDS}, innodb_lock_wait_timeout = {LOCK_SECONDS}"),
+                format!(
+                    "set session lock_wait_timeout = {LOCK_SECONDS}, innodb_lock_wait_timeout = {LOCK_SECONDS}"
+                ),
                 // MariaDB counts in seconds and MySQL in milliseconds; each skips the comment that is for the other one.
                 format!(
                     "set session /*M! max_statement_time = {seconds} */ /*!50708 max_execution_time = {millis} */"

@@ -32,6 +32,8 @@ pub(super) struct Shape {
     /// Its number in the catalogue (`PostgreSQL`); else empty.
     pub(super) oid: String,
     pub(super) is_view: bool,
+    /// The words of the enum that the column of statuses is of; empty where it is of none (`PostgreSQL`).
+    pub(super) labels: Vec<String>,
     columns: HashMap<String, Column>,
 }
 
@@ -45,7 +47,7 @@ impl Shape {
 /// Reads the catalogue, inside a transaction. Fails where a column is not there or cannot be what it is named for.
 pub(super) async fn shape(session: &mut Session, spec: &Spec) -> Result<Shape, Failure> {
     let engine = session.engine();
-    let shape = match &spec.rows {
+    let mut shape = match &spec.rows {
         Rows::Table { schema, name } => table(session, engine, schema, name).await?,
         Rows::Query(text) => query(session, engine, spec, text).await?,
     };
@@ -65,6 +67,19 @@ pub(super) async fn shape(session: &mut Session, spec: &Spec) -> Result<Shape, F
                 ..failure
             })?;
         }
+    }
+    let status = spec
+        .column(Role::Status)
+        .and_then(|name| shape.column(name));
+    if let Some(column) = status.filter(|column| column.holds == Holds::Word) {
+        let question = Statement {
+            text: POSTGRES_LABELS.to_owned(),
+            values: vec![Value::Text(column.type_name.clone())],
+        };
+        let labels = session
+            .all("looking up the words of the enum", &question)
+            .await?;
+        shape.labels = labels.into_iter().flatten().collect();
     }
     Ok(shape)
 }
@@ -117,7 +132,10 @@ fn usable(
         Role::Kind | Role::Currency | Role::Status | Role::Source => match column.holds {
             Holds::Text | Holds::Word | Holds::Flag | Holds::Int => Ok(()),
             Holds::Decimal(_) if engine == Engine::Sqlite => Ok(()),
-            _ => wrong("words are read from text, enums, booleans and whole numbers", "name another column"),
+            _ => wrong(
+                "words are read from text, enums, booleans and whole numbers",
+                "name another column",
+            ),
         },
         Role::Amount => match (column.holds, spec.rules.amount_unit) {
             (Holds::Decimal(Some(places)), AmountUnit::Minor) if places > 0 => wrong(
@@ -135,7 +153,10 @@ fn usable(
         },
         Role::Attempt => match column.holds {
             Holds::Text | Holds::Int | Holds::Decimal(_) => Ok(()),
-            _ => wrong("attempts are counted in whole numbers", "name another column"),
+            _ => wrong(
+                "attempts are counted in whole numbers",
+                "name another column",
+            ),
         },
         Role::CreatedAt | Role::FirstAttemptAt => match column.holds {
             Holds::Instant => Ok(()),
@@ -150,7 +171,10 @@ fn usable(
             ),
             Holds::Int | Holds::Text => Ok(()),
             Holds::Decimal(_) | Holds::Real if engine == Engine::Sqlite => Ok(()),
-            _ => wrong("a time is an instant, a date with a time, text, or a whole number", "name another column"),
+            _ => wrong(
+                "a time is an instant, a date with a time, text, or a whole number",
+                "name another column",
+            ),
         },
     }
 }
@@ -241,6 +265,7 @@ async fn table(
         table: Some((schema, name.to_owned())),
         oid,
         is_view: row[2] == "view",
+        labels: Vec::new(),
         columns: columns(engine, rows),
     })
 }
@@ -263,7 +288,14 @@ async fn query(
             .map(|(name, type_name)| {
                 let base = type_name.to_lowercase();
                 let base = base.split(['(', ' ']).next().unwrap_or_default().to_owned();
-                vec![name, type_name, base, "YES".to_owned(), String::new(), String::new()]
+                vec![
+                    name,
+                    type_name,
+                    base,
+                    "YES".to_owned(),
+                    String::new(),
+                    String::new(),
+                ]
             })
             .collect(),
     };
@@ -274,6 +306,7 @@ async fn query(
         table: None,
         oid: String::new(),
         is_view: true,
+        labels: Vec::new(),
         columns: columns(engine, rows),
     })
 }
@@ -299,7 +332,10 @@ async fn postgres_query_columns(
     let doing = "looking at the columns of the query";
     let oids = session.all(doing, &question).await?;
     let mut rows = Vec::new();
-    for (name, oid) in names.iter().zip(oids.into_iter().next().unwrap_or_default()) {
+    for (name, oid) in names
+        .iter()
+        .zip(oids.into_iter().next().unwrap_or_default())
+    {
         let question = Statement {
             text: POSTGRES_TYPE.to_owned(),
             values: vec![Value::Text(oid)],
@@ -423,6 +459,9 @@ const POSTGRES_COLUMNS: &str = postgres_types!(
      where a.attrelid = $1::text::oid and a.attnum > 0 and not a.attisdropped",
     "order by b.position"
 );
+
+const POSTGRES_LABELS: &str = "\
+    select enumlabel::text from pg_catalog.pg_enum where enumtypid = pg_catalog.to_regtype($1)";
 
 const POSTGRES_TYPE: &str = postgres_types!(
     "select ''::text as name, pg_catalog.format_type($1::text::oid, -1) as written, \

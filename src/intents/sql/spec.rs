@@ -61,12 +61,18 @@ impl Role {
 
     /// Whether one value may stand for all rows.
     pub const fn may_be_fixed(self) -> bool {
-        matches!(self, Role::Kind | Role::Currency | Role::Status | Role::Source)
+        matches!(
+            self,
+            Role::Kind | Role::Currency | Role::Status | Role::Source
+        )
     }
 
     /// Whether the company's words may be translated into ours.
     pub const fn may_be_mapped(self) -> bool {
-        matches!(self, Role::Kind | Role::Currency | Role::Status | Role::Source)
+        matches!(
+            self,
+            Role::Kind | Role::Currency | Role::Status | Role::Source
+        )
     }
 }
 

@@ -85,7 +85,9 @@ impl Reading {
             let at = seen.index;
             let mut invalid = self.rows.text.get(self.rows.invalid[at]).to_owned();
             let finding = if seen.has_another_content {
-                format!("{count} rows that differ have this id, and which is the right one is not for a reader to guess")
+                format!(
+                    "{count} rows that differ have this id, and which is the right one is not for a reader to guess"
+                )
             } else {
                 format!("{count} rows of the same content have this id")
             };
@@ -157,7 +159,9 @@ impl SqlTable {
                 "[intents] created_at: the newest row has {why}"
             ))
             .why("no zone and no unit is ever assumed")
-            .remedy("set time_zone = \"UTC\", or time_unit = \"s\", \"ms\" or \"us\", under [intents]")),
+            .remedy(
+                "set time_zone = \"UTC\", or time_unit = \"s\", \"ms\" or \"us\", under [intents]",
+            )),
         }
     }
 
@@ -196,14 +200,15 @@ impl IntentTable for SqlTable {
         if let Some(changed) = self.questions.changed_since(since) {
             self.read(doing, &changed).await?;
         }
+        if let Some(open) = self.questions.open() {
+            self.read("reading open rows", &open).await?;
+        }
         let mut count = 0;
         for mut statement in self.questions.without_time() {
             statement
                 .text
                 .push_str(&format!(" limit {}", WITHOUT_TIME_MAX + 1));
-            count += self
-                .read("reading rows without a time", &statement)
-                .await?;
+            count += self.read("reading rows without a time", &statement).await?;
         }
         if count > WITHOUT_TIME_MAX {
             let column = self.spec.column(Role::CreatedAt).unwrap_or_default();
