@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cli::CommonArgs;
 use crate::exit::{Exit, Failure};
 use crate::intents::amount::IntentsRules;
-use crate::intents::csv;
+use crate::intents::csv as intents_csv;
 use crate::intents::merge::{Merged, merge};
 use crate::model::intent::Intents;
 use crate::settings::{IntentsKind, IntentsSettings};
@@ -49,7 +49,7 @@ pub async fn import(
         .state("nothing was written"));
     }
     let name = file.display().to_string();
-    let mut rows = csv::read(&rules(&settings.intents), &name, file)
+    let mut rows = intents_csv::read(&rules(&settings.intents), &name, file)
         .map_err(|failure| failure.state("the file was rejected, nothing was written"))?;
     own(&mut rows, &settings.intents.source);
     let mut store = super::store(&settings).await?;
