@@ -21,7 +21,7 @@
 //! | 7 | [`cli`] what may be typed · [`command`] one file for each subcommand | SQL, rendering, rules about money |
 //! | 6 | [`settings`]: one file and the environment, validated at the door | effects other than reading that file |
 //! | 5 | [`source`] files in · [`intents`] our own rows in · [`store`] the memory | decisions about money |
-//! | 4 | [`file`]: a file read whole, or refused | meaning of its content |
+//! | 4 | [`file`]: a file read whole, or refused · [`database`]: where a database is | meaning of its content |
 //! | 3 | [`reconcile`] the verdicts · [`processor`] rows by profile · [`report`] one value, several forms | clock, files, environment, waiting |
 //! | 2 | [`model`]: the nouns, and the catalogue of breaks | input and output, serde, SQL |
 //! | 1 | [`money`] · [`time`] · [`exit`] | anything of ours |
@@ -64,6 +64,7 @@
 
 pub mod cli;
 pub mod command;
+pub mod database;
 pub mod exit;
 pub mod file;
 pub mod intents;

@@ -117,11 +117,20 @@ impl fmt::Display for Span {
 }
 
 /// A time zone: an IANA name or a fixed offset.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Zone {
     name: String,
     zone: jiff::tz::TimeZone,
 }
+
+/// Two zones are the same when they were declared by the same name.
+impl PartialEq for Zone {
+    fn eq(&self, other: &Zone) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Zone {}
 
 impl Zone {
     /// UTC.
@@ -207,6 +216,13 @@ impl Zone {
             .map_err(|_| WallTimeError::OutOfRange)?;
         Ok(Instant(at.as_microsecond()))
     }
+}
+
+/// Reads a wall-clock time without an offset, to the microsecond: `2026-03-09 09:00:00.123` or with a `T` between.
+pub fn parse_wall(text: &str) -> Option<NaiveDateTime> {
+    NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f")
+        .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f"))
+        .ok()
 }
 
 /// Why a wall-clock time is no instant.

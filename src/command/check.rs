@@ -2,6 +2,8 @@
 
 use crate::cli::CommonArgs;
 use crate::exit::{Exit, Failure};
+use crate::intents::sql::facts;
+use crate::intents::sql::spec::Spec;
 use crate::settings::{IntentsKind, Settings, SourceSettings, StoreUrl};
 use crate::source::files;
 use crate::store::contract::Store;
@@ -42,6 +44,9 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
         source_rows(settings.source(&name)?, now, &mut rows);
     }
     rows.push(intents_row(&settings));
+    if let Some(spec) = &settings.intents.sql {
+        table_rows(&settings, spec, now, &mut rows).await;
+    }
     rows.push(ok(
         "guards",
         format!("at most {} repairs in a run", settings.guards.max_repairs),
@@ -187,6 +192,26 @@ fn source_rows(source: &SourceSettings, now: Instant, rows: &mut Vec<Row>) {
     }
 }
 
+/// What is said about the company's own table.
+async fn table_rows(settings: &Settings, spec: &Spec, now: Instant, rows: &mut Vec<Row>) {
+    let reaches: Vec<(&str, Span, Span)> = settings
+        .sources
+        .iter()
+        .filter_map(|source| {
+            // A profile that cannot be read has a row of its own.
+            let profile = prepare::profile(&source.profile).ok()?;
+            let spans = source.spans(prepare::profile_spans(&profile));
+            Some((source.name.as_str(), spans.lag, spans.lookback))
+        })
+        .collect();
+    for fact in facts::facts(spec, &reaches, now).await {
+        rows.push(match fact.found {
+            Ok(detail) => ok(&fact.name, detail),
+            Err(failure) => failed(&fact.name, &failure),
+        });
+    }
+}
+
 fn intents_row(settings: &Settings) -> Row {
     match (settings.intents.kind, prepare::read_intents(settings)) {
         (_, Err(failure)) => failed("intents", &failure),
@@ -196,6 +221,10 @@ fn intents_row(settings: &Settings) -> Row {
                 "{} rows, imported by each run",
                 rows.map_or(0, |rows| rows.len())
             ),
+        ),
+        (IntentsKind::Sql, Ok(_)) => ok(
+            "intents",
+            "the company's own table, read by each run and never written".to_owned(),
         ),
         (IntentsKind::Store, Ok(_)) => ok(
             "intents",

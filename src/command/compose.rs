@@ -363,6 +363,7 @@ fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
         );
         checks.push(check("unconfirmed", status, detail));
     }
+    checks.extend(told.checks.iter().cloned());
     checks
 }
 

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use crate::cli::{CommonArgs, DiffArgs};
 use crate::exit::{Exit, Failure};
+use crate::intents::amount::IntentsRules;
 use crate::intents::csv as intents_csv;
+use crate::intents::sql::table::SqlTable;
 use crate::model::answer::Standing;
 use crate::model::intent::Intents;
 use crate::model::repair::RepairState;
@@ -18,13 +20,14 @@ use crate::reconcile::{self, Outcome, recognise};
 use crate::settings::window::{self, WindowChoice};
 use crate::settings::{ProfileRef, Settings};
 use crate::source::files::Feed;
-use crate::time::{Instant, Zone, parse_point};
+use crate::time::{Instant, Span, Zone, parse_point};
 
 use super::compose::{self, RunFacts};
 use super::gather::Gathered;
+use super::prepare::Prepared;
 use super::progress::Progress;
 use super::told::{Slice, Told};
-use super::{World, deliver, frame, prepare};
+use super::{World, deliver, frame, own_side, prepare};
 
 /// The name of the source that files without a configuration make up.
 const TYPED: &str = "diff";
@@ -71,10 +74,20 @@ pub async fn execute(
         }
     };
     let mut told = Told::default();
-    let sides = match interrupt.aside(reading).await {
+    let mut sides = match interrupt.aside(reading).await {
         Ok(read) => read.map_err(|failure| failure.state(STATE))?,
         Err(_) => Sides::default(),
     };
+    if let Some(settings) = settings.as_ref().filter(|_| !sides.sources.is_empty()) {
+        let reading = interrupt.or(table(settings, choice, as_of, &sides)).await;
+        // Where somebody asked to stop, every source is told to be stopped.
+        if let Some(rows) = reading
+            .unwrap_or(Ok(None))
+            .map_err(|failure| failure.state(STATE))?
+        {
+            sides.intents = rows;
+        }
+    }
     progress.step("comparing", None);
     let rules: Vec<Rules> = sides
         .sources
@@ -139,6 +152,36 @@ pub async fn execute(
     Ok(report.outcome.exit)
 }
 
+/// Rows of the company's table, where the configuration names one: those of the window, and whatever the files lead to.
+async fn table(
+    settings: &Settings,
+    choice: WindowChoice,
+    as_of: Instant,
+    sides: &Sides,
+) -> Result<Option<Intents>, Failure> {
+    let Some(spec) = &settings.intents.sql else {
+        return Ok(None);
+    };
+    let mut reach = Span::ZERO;
+    for side in &sides.sources {
+        let source = settings.source(&side.rules.source)?;
+        reach = reach.max(Prepared::new(source)?.reach());
+    }
+    let (since, until) = match choice {
+        WindowChoice::Range(window) => (window.from.minus(reach), window.to),
+        WindowChoice::Watermark => (Instant::MIN, as_of),
+    };
+    let feeds: Vec<_> = sides
+        .sources
+        .iter()
+        .map(|side| &side.feed.operations)
+        .collect();
+    let mut table = SqlTable::open(spec).await?;
+    let intents = own_side::read_table(&mut table, since, until, &feeds).await?;
+    table.close().await?;
+    Ok(Some(intents))
+}
+
 #[derive(Default)]
 struct Sides {
     sources: Vec<Side>,
@@ -170,7 +213,7 @@ fn typed(
     // The two sides know nothing of each other until they are compared.
     let (feed, intents) = std::thread::scope(|scope| {
         let intents = scope.spawn(|| {
-            let rules = intents_csv::IntentsRules::default();
+            let rules = IntentsRules::default();
             intents_csv::read(&rules, &intents.display().to_string(), intents)
         });
         let feed = prepare::read(&profile, &ReadRules::default(), &arguments.operations);
@@ -217,6 +260,13 @@ fn configured(
             rules,
             feed,
             complete_through: claim.unwrap_or(source.complete_through),
+        });
+    }
+    if settings.intents.sql.is_some() {
+        // The table is asked once the files are read.
+        return Ok(Sides {
+            sources,
+            intents: Intents::default(),
         });
     }
     let intents = prepare::read_intents(settings)?.ok_or_else(|| {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::exit::Failure;
+use crate::intents::contract::IntentTable;
 use crate::intents::merge::{self, Merged};
 use crate::model::answer::{Answer, Standing};
 use crate::model::breaks::Break;
@@ -16,7 +17,7 @@ use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::reconcile::recognise::{self, Recognised};
 use crate::reconcile::{Snapshot, StoredLink};
 use crate::store::contract::{IntentSelection, OperationSelection, Store};
-use crate::time::Instant;
+use crate::time::{Instant, Span};
 
 /// Everything that one slice is judged by.
 pub struct Gathered {
@@ -97,10 +98,19 @@ pub struct Question<'a> {
     pub scope: &'a str,
     /// Rows are read from here on; older ones by key.
     pub since: Instant,
+    /// The end of the window, which is not part of it.
+    pub until: Instant,
     /// Whether breaks about intents that no source owns belong to this slice.
     pub judges_unowned: bool,
     /// "Now".
     pub as_of: Instant,
+}
+
+impl Question<'_> {
+    /// What a row bears whose creation cannot be told: the last moment of the window, so that it is judged.
+    fn stand_in(&self) -> Instant {
+        self.until.minus(Span(1))
+    }
 }
 
 /// A store of at most so many times the rows of the input is read whole: cheaper than asking by key.
@@ -108,35 +118,27 @@ const WHOLE_FACTOR: u64 = 4;
 /// A store of so few rows is always read whole.
 const WHOLE_ROWS: u64 = 50_000;
 
+/// Our own side, as it comes in.
+#[allow(clippy::large_enum_variant, reason = "a run holds one of it")]
+pub enum Ours<'a, T> {
+    /// Rows of a file that are imported; `None` = the store's own table is all there is.
+    File(Option<Cow<'a, Intents>>),
+    /// A table that is read in place.
+    Table(&'a mut T),
+}
+
 /// Reads what the store knows about a feed and about imported intents. One side is merged before the other is loaded, so
 /// that no more than one copy of a side is held beside the result.
-pub async fn gather<S: Store>(
+pub async fn gather<S: Store, T: IntentTable>(
     store: &mut S,
     question: Question<'_>,
     feed: Operations,
-    file: Option<Cow<'_, Intents>>,
+    ours: Ours<'_, T>,
 ) -> Result<Gathered, Failure> {
-    let counts = store.counts(question.source, question.scope).await?;
-    let file_rows = file.as_ref().map_or(0, |rows| rows.len()) as u64;
-    let is_whole = |stored: u64, input: u64| stored <= WHOLE_ROWS.max(WHOLE_FACTOR * input);
-    let file = file.unwrap_or_default();
-    let (merged, mut stored) =
-        if is_whole(counts.operations, feed.len() as u64) && is_whole(counts.intents, file_rows) {
-            let intents = store
-                .intents(question.scope, question.source, IntentSelection::All)
-                .await?;
-            let merged = merge::merge(&file, &intents);
-            drop((intents, file));
-            (
-                merged,
-                store
-                    .operations(question.source, OperationSelection::All)
-                    .await?,
-            )
-        } else {
-            let (operations, intents) = by_key(store, question, &feed, &file).await?;
-            (merge::merge(&file, &intents), operations)
-        };
+    let (merged, mut stored) = match ours {
+        Ours::File(file) => with_file(store, question, &feed, file.unwrap_or_default()).await?,
+        Ours::Table(table) => with_table(store, question, &feed, table).await?,
+    };
     let mut sources = vec![question.source];
     if question.judges_unowned {
         sources.push(question.scope);
@@ -154,6 +156,94 @@ pub async fn gather<S: Store>(
         links,
         answer,
     })
+}
+
+/// The rows of a file beside what the store holds.
+async fn with_file<S: Store>(
+    store: &mut S,
+    question: Question<'_>,
+    feed: &Operations,
+    file: Cow<'_, Intents>,
+) -> Result<(Merged, StoredOperations), Failure> {
+    let counts = store.counts(question.source, question.scope).await?;
+    let is_whole = |stored: u64, input: u64| stored <= WHOLE_ROWS.max(WHOLE_FACTOR * input);
+    if is_whole(counts.operations, feed.len() as u64) && is_whole(counts.intents, file.len() as u64)
+    {
+        let intents = store
+            .intents(question.scope, question.source, IntentSelection::All)
+            .await?;
+        let merged = merge::merge(&file, &intents);
+        drop((intents, file));
+        let operations = store
+            .operations(question.source, OperationSelection::All)
+            .await?;
+        return Ok((merged, operations));
+    }
+    let (operations, intents) = by_key(store, question, feed, &file, None::<&mut NoTable>).await?;
+    Ok((merge::merge(&file, &intents), operations))
+}
+
+/// The rows of a table beside what the store holds: those of the window, and whatever keys lead to. What the store has not
+/// settled is among the keys, so that it is judged by what the table says now.
+async fn with_table<S: Store, T: IntentTable>(
+    store: &mut S,
+    question: Question<'_>,
+    feed: &Operations,
+    table: &mut T,
+) -> Result<(Merged, StoredOperations), Failure> {
+    let nothing = Intents::default();
+    let (operations, intents) = by_key(store, question, feed, &nothing, Some(&mut *table)).await?;
+    let mut rows = table.end().await?;
+    keep_first_sight(&mut rows, &intents, question.stand_in());
+    Ok((merge::merge(&rows, &intents), operations))
+}
+
+/// A row whose creation cannot be told keeps the time at which it was seen first.
+fn keep_first_sight(rows: &mut Intents, stored: &StoredIntents, stand_in: Instant) {
+    let unusable: HashMap<&str, Instant> = stored
+        .rows
+        .iter()
+        .filter(|row| !row.invalid.is_empty())
+        .map(|row| (row.intent_id, row.created_at))
+        .collect();
+    for row in 0..rows.len() {
+        let has_stand_in = rows.created_at[row] == stand_in && !rows.invalid[row].is_empty();
+        if let (true, Some(first)) = (
+            has_stand_in,
+            unusable.get(rows.text.get(rows.intent_id[row])),
+        ) {
+            rows.created_at[row] = *first;
+        }
+    }
+}
+
+/// Where there is only a file.
+enum NoTable {}
+
+impl IntentTable for NoTable {
+    async fn begin(&mut self, _: Instant) -> Result<(), Failure> {
+        match *self {}
+    }
+
+    async fn since(&mut self, _: Instant) -> Result<(), Failure> {
+        match *self {}
+    }
+
+    async fn with_keys(&mut self, _: &[&str]) -> Result<(), Failure> {
+        match *self {}
+    }
+
+    fn rows(&self) -> &Intents {
+        match *self {}
+    }
+
+    async fn end(&mut self) -> Result<Intents, Failure> {
+        match *self {}
+    }
+
+    fn settled_until(&self) -> Option<Instant> {
+        match *self {}
+    }
 }
 
 /// Operations that were linked with a recorded row follow the imported row that takes its place.
@@ -174,18 +264,19 @@ fn take_over(operations: &mut StoredOperations, merged: &Merged) {
 }
 
 /// Rows since a time, then whatever their keys lead to, until nothing new is found.
-async fn by_key<S: Store>(
+async fn by_key<S: Store, T: IntentTable>(
     store: &mut S,
     question: Question<'_>,
     feed: &Operations,
     file: &Intents,
+    mut table: Option<&mut T>,
 ) -> Result<(StoredOperations, StoredIntents), Failure> {
     let (source, scope) = (question.source, question.scope);
     let mut operations = Collected::default();
     let mut intents = CollectedIntents::default();
     let mut asked = Keys::default();
     asked.operations_of(feed);
-    asked.intents_of(file);
+    asked.intents_of(file, 0);
     let ids: Vec<&str> = file.iter().map(|intent| intent.intent_id).collect();
     intents.add(
         &store
@@ -203,7 +294,13 @@ async fn by_key<S: Store>(
             .await?,
     );
     asked.operations_of(&operations.rows.rows);
-    asked.intents_of(&intents.rows.rows);
+    asked.intents_of(&intents.rows.rows, 0);
+    // What takes long was asked before the picture is opened, so that it is held for moments only.
+    if let Some(table) = table.as_deref_mut() {
+        table.begin(question.stand_in()).await?;
+        table.since(question.since).await?;
+        asked.intents_of(table.rows(), 0);
+    }
     loop {
         let keys = asked.take();
         if !keys.is_empty() {
@@ -216,8 +313,13 @@ async fn by_key<S: Store>(
             let found = store
                 .intents(scope, source, IntentSelection::Keys(&keys))
                 .await?;
-            asked.intents_of(&found.rows);
+            asked.intents_of(&found.rows, 0);
             intents.add(&found);
+            if let Some(table) = table.as_deref_mut() {
+                let known = table.rows().len();
+                table.with_keys(&keys).await?;
+                asked.intents_of(table.rows(), known);
+            }
             continue;
         }
         let payouts = asked.take_payouts(feed, &operations.rows.rows);
@@ -235,7 +337,7 @@ async fn by_key<S: Store>(
 
 /// Keys that were asked for, and those still to be asked.
 #[derive(Default)]
-struct Keys {
+pub(super) struct Keys {
     known: HashSet<String>,
     next: Vec<String>,
     payouts: HashSet<String>,
@@ -250,7 +352,7 @@ impl Keys {
         }
     }
 
-    fn operations_of(&mut self, rows: &Operations) {
+    pub(super) fn operations_of(&mut self, rows: &Operations) {
         for row in rows.iter() {
             for key in [
                 row.operation_id,
@@ -263,8 +365,9 @@ impl Keys {
         }
     }
 
-    fn intents_of(&mut self, rows: &Intents) {
-        for row in rows.iter() {
+    /// Keys of the rows from an index on.
+    pub(super) fn intents_of(&mut self, rows: &Intents, from: usize) {
+        for row in (from..rows.len()).map(|row| rows.get(row)) {
             for key in [
                 row.intent_id,
                 row.idempotency_key,
@@ -277,7 +380,7 @@ impl Keys {
         }
     }
 
-    fn take(&mut self) -> Vec<String> {
+    pub(super) fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.next)
     }
 

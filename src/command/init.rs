@@ -30,6 +30,24 @@ file  = "intents.csv"
 grace = "60m"                        # from the creation of an intent until its absence is news
 # grace = { default = "60m", refund = "5d", payout = "7d" }
 
+# Instead of a file: your own table, read as it is and never written (PostgreSQL, MySQL, MariaDB, SQLite).
+# [intents]
+# kind  = "sql"
+# url   = { env = "PAYMENTS_DATABASE_URL" }          # postgres://…, mysql://… or sqlite://…; never a password in this file
+# table = "app.payments"             # or query = "select …"
+# grace = "60m"
+# changed_column = "updated_at"      # rows that changed are read again; leave it out if there is none
+# time_zone = "UTC"                  # of times without a zone; time_unit = "s", "ms" or "us" for times in numbers
+# max_txn = "3m"                     # no transaction that writes payments stays open longer
+# [intents.columns]                  # what a column means = its name; `paysweep check` says what does not fit
+# intent_id  = "id"
+# kind       = { value = "charge" }                  # one value for every row, or a column
+# amount     = { column = "amount_cents", unit = "minor" }
+# currency   = "currency"
+# status     = { column = "state", map = { new = "created", paid = "succeeded", void = "canceled" } }
+# created_at = "created_at"
+# processor_ref = "stripe_id"        # also: idempotency_key, reference, parent_intent_id, attempt, source, first_attempt_at
+
 # [repair]                           # per break class: auto, propose or off
 # status_behind = "auto"
 # missing_local = "propose"

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use crate::cli::CommonArgs;
 use crate::exit::{Exit, Failure};
-use crate::intents::csv::{self, IntentsRules};
+use crate::intents::amount::IntentsRules;
+use crate::intents::csv as intents_csv;
 use crate::intents::merge::{Merged, merge};
 use crate::model::intent::Intents;
-use crate::settings::IntentsSettings;
+use crate::settings::{IntentsKind, IntentsSettings};
 use crate::store::contract::{IntentChanges, IntentSelection, Store};
 
 use super::World;
@@ -40,8 +41,15 @@ pub async fn import(
     world: &mut World<'_>,
 ) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
+    if settings.intents.kind == IntentsKind::Sql {
+        return Err(Failure::rejected(
+            "intents of kind \"sql\" are read from their table by each run, and are not imported",
+        )
+        .remedy("change the rows in the table; paysweep sees them at the next run")
+        .state("nothing was written"));
+    }
     let name = file.display().to_string();
-    let mut rows = csv::read(&rules(&settings.intents), &name, file)
+    let mut rows = intents_csv::read(&rules(&settings.intents), &name, file)
         .map_err(|failure| failure.state("the file was rejected, nothing was written"))?;
     own(&mut rows, &settings.intents.source);
     let mut store = super::store(&settings).await?;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`run`] | `run`: the straight line |
 //! | `prepare` | each source with its profile, the files of both sides |
+//! | `own_side` | our own side: a file, the store's table, or the company's |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
 //! | `told` | what there is to tell: slices as they were judged, and failures |
@@ -31,6 +32,7 @@ pub mod intents;
 pub mod interrupt;
 mod lines;
 pub mod migrate;
+mod own_side;
 mod prepare;
 pub mod profiles;
 pub mod progress;

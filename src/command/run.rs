@@ -7,12 +7,10 @@
 //! Nothing flows back. A dry run is the same line up to the commit, on a store that is only read. A file source is one
 //! slice: everything of it is committed, or nothing.
 
-use std::borrow::Cow;
-
 use crate::cli::{CommonArgs, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::intents::merge::Merged;
-use crate::model::intent::Intents;
+use crate::intents::sql::table::SqlTable;
 use crate::model::repair::{Repair, RepairState};
 use crate::model::run::Watermark;
 use crate::money::Money;
@@ -29,10 +27,11 @@ use crate::time::Instant;
 
 use super::compose;
 use super::frame::{advance, frame, window_of};
-use super::gather::{Gathered, Question, gather};
+use super::gather::{Gathered, Ours, Question, gather};
 use super::held::{beside, release, renew};
 use super::interrupt::Interrupt;
-use super::prepare::{Prepared, read_intents};
+use super::own_side::OwnSide;
+use super::prepare::Prepared;
 use super::progress::Progress;
 use super::told::{Slice, Told};
 use super::{World, deliver};
@@ -298,12 +297,11 @@ async fn slices<S: Store>(
     progress: &mut Progress,
 ) -> Result<(), Failure> {
     progress.step("reading intents", None);
-    let settings = job.settings.clone();
-    let mut file = match job.interrupt.aside(move || read_intents(&settings)).await {
-        Ok(read) => read.map_err(|failure| failure.state("nothing was written"))?,
-        // Every source is told to be stopped.
-        Err(_) => None,
-    };
+    let mut own_side = OwnSide::open(job.settings, job.sources, &job.interrupt)
+        .await
+        .map_err(|failure| failure.state("nothing was written"))?;
+    told.checks
+        .extend(own_side.check(&job.settings.intents, job.sources, job.as_of));
     for (n, prepared) in job.sources.iter().enumerate() {
         let is_last = n + 1 == job.sources.len();
         if let Some(stopped) = job.interrupt.asked() {
@@ -347,12 +345,7 @@ async fn slices<S: Store>(
             job,
             prepared,
             is_last,
-            // The last source may have the rows, so that they need not be held twice.
-            if is_last {
-                file.take().map(Cow::Owned)
-            } else {
-                file.as_ref().map(Cow::Borrowed)
-            },
+            own_side.lend(is_last),
             claim.as_ref(),
             told,
             progress,
@@ -394,7 +387,7 @@ async fn slice<S: Store>(
     job: &Job<'_>,
     prepared: &Prepared<'_>,
     is_last: bool,
-    file: Option<Cow<'_, Intents>>,
+    ours: Ours<'_, SqlTable>,
     claim: Option<&Claim>,
     told: &Told,
     progress: &mut Progress,
@@ -409,6 +402,7 @@ async fn slice<S: Store>(
         None => format!("nothing was written; {} has no watermark yet", source.name),
     };
     let window = window_of(job, prepared, stored.as_ref())
+        .map(|window| ours.bounded(window))
         .map_err(|failure| failure.state(stays.clone()))?;
     progress.step(&format!("reading {}", source.name), None);
     let interrupt = &job.interrupt;
@@ -432,6 +426,7 @@ async fn slice<S: Store>(
         source: &source.name,
         scope: &prepared.rules.scope,
         since: frame.window.from.minus(prepared.reach()),
+        until: frame.window.to,
         judges_unowned: is_last,
         as_of: job.as_of,
     };
@@ -446,7 +441,7 @@ async fn slice<S: Store>(
     renew(store, job.settings, claim).await?;
     progress.step("gathering what is known", None);
     let gathering = interrupt
-        .or(gather(store, question, operations, file))
+        .or(gather(store, question, operations, ours))
         .await;
     let mut gathered = gathering.map_err(|stopped| stopped.state(stays.clone()))??;
     if job.is_dry_run {

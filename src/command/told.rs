@@ -11,6 +11,7 @@ use crate::model::run::{Basis, Watermark};
 use crate::model::verdict::{Disposition, Pending};
 use crate::reconcile::rules::{Frame, Rules};
 use crate::reconcile::{self, Outcome, Seen};
+use crate::report::Check;
 use crate::settings::SourceSettings;
 use crate::source::files::Feed;
 use crate::store::contract::{Carried as StoredCarried, Receipt, Unconfirmed};
@@ -159,6 +160,8 @@ pub struct Told {
     pub carried: StoredCarried,
     /// Repairs that no import has shown yet.
     pub unconfirmed: Unconfirmed,
+    /// What was verified about our own side.
+    pub(super) checks: Vec<Check>,
 }
 
 impl Told {

@@ -11,44 +11,17 @@ use std::path::Path;
 
 use hashbrown::HashTable;
 
+use super::amount::{AmountUnit, IntentsRules, NoAmount, local_amount};
+use super::object;
 use crate::exit::Failure;
 use crate::file::read_unchanged;
 use crate::model::intent::{Intent, IntentKind, IntentStatus, Intents};
-use crate::money::{Currency, MinorError, NumberFormat};
+use crate::money::Currency;
 use crate::processor::encoding::{self, Encoding};
 use crate::processor::header::{Header, RowWidth};
 use crate::processor::table::{Place, Records, Row, shown, trim};
 use crate::processor::{is_exponent_notation, is_plausible, rfc3339};
 use crate::time::Instant;
-
-/// How local amounts are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum AmountUnit {
-    /// Whole minor units, in the column `amount_minor`.
-    #[default]
-    Minor,
-    /// Decimals, in the column `amount`.
-    Major,
-}
-
-/// What becomes of a local amount that is finer than a minor unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Rounding {
-    /// It is no amount: the row is kept as invalid.
-    #[default]
-    Exact,
-    /// Rounded to the nearest minor unit, half away from zero, and kept as written beside it.
-    HalfUp,
-}
-
-/// What the configuration says about reading intents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct IntentsRules {
-    /// How local amounts are written.
-    pub amount_unit: AmountUnit,
-    /// What becomes of an amount finer than a minor unit.
-    pub rounding: Rounding,
-}
 
 /// Reads the file at a path; `name` stands in errors. Fails as [`decode`], and where the file cannot be read.
 pub fn read(rules: &IntentsRules, name: &str, path: &Path) -> Result<Intents, Failure> {
@@ -269,89 +242,46 @@ impl Columns {
                 .why(why)
                 .remedy(remedy)
         };
-        if written.is_empty() {
-            return Err(refuse(
-                "is empty where an amount is expected",
-                "an intent without an amount cannot be compared, and no default is safe",
-                "export the amounts",
-            ));
-        }
-        let Some(number) = NumberFormat::PLAIN.parse(written) else {
-            return Err(refuse(
-                "cannot be read as an amount",
-                match rules.amount_unit {
-                    AmountUnit::Minor => "the column holds whole minor units, in digits only",
-                    AmountUnit::Major => {
-                        "amounts are digits with a decimal point, without grouping or currency sign"
-                    }
-                },
-                match rules.amount_unit {
-                    AmountUnit::Minor => "export the amounts so: 1050 for 10.50 EUR",
-                    AmountUnit::Major => "export the amounts so: 1050.00",
-                },
-            ));
-        };
-        if number.mantissa < 0 {
-            return Err(refuse(
-                "is negative",
-                "the kind of an intent gives the direction, its amount is positive",
-                "export the amount without its sign",
-            ));
-        }
-        if rules.amount_unit == AmountUnit::Minor && number.scale > 0 {
-            return Err(refuse(
-                "is no whole number",
-                "the column holds whole minor units, which have no decimals",
-                "set amount_unit = \"major\" under [intents] if the amounts are in major units",
-            ));
-        }
-        let too_large = || {
-            refuse(
-                "is too large for an amount",
-                "amounts are kept in 64 bits of minor units",
-                "check the unit of the column",
-            )
-        };
-        let code = trim(row.get(self.currency));
-        let known =
-            Currency::parse(code).and_then(|currency| Some((currency, currency.exponent()?)));
-        let Some((currency, exponent)) = known else {
-            object(
-                invalid,
-                &format!(
-                    "column \"currency\" holds {}, which is no currency with minor units",
-                    shown(code)
+        let amount =
+            local_amount(rules, written, trim(row.get(self.currency))).map_err(|why| match why {
+                NoAmount::Empty => refuse(
+                    "is empty where an amount is expected",
+                    "an intent without an amount cannot be compared, and no default is safe",
+                    "export the amounts",
                 ),
-            );
-            let whole = if number.scale == 0 {
-                number.mantissa
-            } else {
-                0
-            };
-            let minor = i64::try_from(whole).map_err(|_| too_large())?;
-            return Ok((minor, Currency::NONE, ""));
-        };
-        if rules.amount_unit == AmountUnit::Minor {
-            let minor = i64::try_from(number.mantissa).map_err(|_| too_large())?;
-            return Ok((minor, currency, ""));
+                NoAmount::Unreadable => refuse(
+                    "cannot be read as an amount",
+                    match rules.amount_unit {
+                        AmountUnit::Minor => "the column holds whole minor units, in digits only",
+                        AmountUnit::Major => {
+                            "amounts are digits with a decimal point, without grouping or currency sign"
+                        }
+                    },
+                    match rules.amount_unit {
+                        AmountUnit::Minor => "export the amounts so: 1050 for 10.50 EUR",
+                        AmountUnit::Major => "export the amounts so: 1050.00",
+                    },
+                ),
+                NoAmount::Negative => refuse(
+                    "is negative",
+                    "the kind of an intent gives the direction, its amount is positive",
+                    "export the amount without its sign",
+                ),
+                NoAmount::Fraction => refuse(
+                    "is no whole number",
+                    "the column holds whole minor units, which have no decimals",
+                    "set amount_unit = \"major\" under [intents] if the amounts are in major units",
+                ),
+                NoAmount::TooLarge => refuse(
+                    "is too large for an amount",
+                    "amounts are kept in 64 bits of minor units",
+                    "check the unit of the column",
+                ),
+            })?;
+        if !amount.finding.is_empty() {
+            object(invalid, &amount.finding);
         }
-        match (number.to_minor(exponent), rules.rounding) {
-            (Ok(minor), _) => Ok((minor, currency, "")),
-            (Err(MinorError::Overflow), _) => Err(too_large()),
-            (Err(MinorError::Fraction), rounding) => {
-                let rounded = number.to_minor_half_up(exponent).map_err(|_| too_large())?;
-                if rounding == Rounding::HalfUp {
-                    return Ok((rounded, currency, written));
-                }
-                object(
-                    invalid,
-                    &format!(
-                        "the local amount {written} {currency} is finer than a minor unit ({exponent} decimals)"
-                    ),
-                );
-                Ok((rounded, currency, ""))
-            }
-        }
+        Ok((amount.minor, amount.currency, amount.written))
     }
 }
 
@@ -376,13 +306,6 @@ fn id<'r>(
     }
     place.assert_key(column, id)?;
     Ok(id)
-}
-
-fn object(invalid: &mut String, finding: &str) {
-    if !invalid.is_empty() {
-        invalid.push_str("; ");
-    }
-    invalid.push_str(finding);
 }
 
 fn kind(place: Place<'_>, word: &str) -> Result<IntentKind, Failure> {
@@ -435,6 +358,7 @@ fn instant(place: Place<'_>, column: &str, text: &str) -> Result<Instant, Failur
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intents::amount::Rounding;
 
     const HEAD: &str = "intent_id,kind,amount_minor,currency,status,created_at,attempt,note\n";
 

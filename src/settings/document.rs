@@ -250,6 +250,11 @@ impl<'d> Value<'d> {
             .collect())
     }
 
+    /// Whether it is a list.
+    pub(super) fn is_list(&self) -> bool {
+        self.inner.is_array()
+    }
+
     /// Whether it is a table.
     pub(super) fn is_table(&self) -> bool {
         self.inner.is_table()

@@ -9,18 +9,19 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::document::{Document, Table, Value};
+use super::intents;
 use super::{
-    AmountUnit, FreshnessSettings, IntentsKind, IntentsSettings, OutputSpec, ProfileRef,
-    ReportSettings, Rounding, Settings, SourceKind, SourceSettings, StoreUrl,
+    FreshnessSettings, IntentsSettings, OutputSpec, ProfileRef, ReportSettings, Settings,
+    SourceKind, SourceSettings, StoreUrl,
 };
+use crate::database::postgres::Address;
+use crate::database::sqlite_path;
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{BreakClass, Policy};
-use crate::model::intent::IntentKind;
 use crate::model::run::CompleteThrough;
 use crate::money::{Currency, NumberFormat};
 use crate::processor::{DateOrder, Mode, ReadRules, ScopeRule};
-use crate::reconcile::rules::{Guards, PerKind, Rules};
-use crate::store::postgres::Address;
+use crate::reconcile::rules::{Guards, Rules};
 use crate::time::{Instant, Span, Zone, parse_point};
 
 /// Looks up a variable of the environment.
@@ -65,7 +66,7 @@ pub(super) fn read(
         .get("intents")
         .ok_or_else(|| document.error(0, "the section [intents] is missing"))?
         .named("[intents]");
-    let intents = intents(document, &intents_table)?;
+    let intents = intents::read(document, &intents_table, env)?;
     let guards = guards(root.get("guards").map(|it| it.named("[guards]")))?;
     let shared = shared_rules(&root, &intents, &guards)?;
     let sources = sources(document, &root, &timezone, now, &shared)?;
@@ -93,7 +94,7 @@ pub(super) fn read(
     })
 }
 
-fn not_built(value: &Value<'_>, what: &str) -> Failure {
+pub(super) fn not_built(value: &Value<'_>, what: &str) -> Failure {
     value
         .error(format!("{what}: not built yet in this version"))
         .remedy("take it out of the file")
@@ -108,7 +109,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn zone(value: &Value<'_>) -> Result<Zone, Failure> {
+pub(super) fn zone(value: &Value<'_>) -> Result<Zone, Failure> {
     let name = value.some_text()?;
     Zone::parse(name).ok_or_else(|| {
         value
@@ -187,21 +188,11 @@ fn store(
             .and_then(|text| store_url(document, &text))
             .map_err(in_environment("PAYSWEEP_STORE_URL_FILE")),
         (None, None, Some(value)) => {
-            let is_reference = value.is_table();
-            let text = if is_reference {
-                secret(document, &value, env)?
-            } else {
-                value.some_text()?.to_owned()
-            };
-            let store = store_url(document, &text).map_err(|problem| {
-                let remedy = problem.remedy.clone();
-                value.error(problem.what).remedy(remedy)
-            })?;
+            let text = referenced(document, &value, env)?;
+            let store = store_url(document, &text).map_err(|problem| at_value(&value, problem))?;
             match &store {
-                StoreUrl::Postgres(address) if address.has_password() && !is_reference => {
-                    Err(value
-                        .error("holds a password, which does not belong into this file")
-                        .remedy("name where the URL stands, url = { env = \"…\" }, { file = \"…\" } or { credential = \"…\" }, or leave the password to PGPASSWORD or the password file"))
+                StoreUrl::Postgres(address) if address.has_password() && !value.is_table() => {
+                    Err(password_in_file(&value))
                 }
                 StoreUrl::Postgres(_) | StoreUrl::Sqlite(_) => Ok(store),
             }
@@ -210,16 +201,36 @@ fn store(
     }
 }
 
+/// A URL: as it stands, or where it is referred to.
+pub(super) fn referenced(
+    document: Document<'_>,
+    value: &Value<'_>,
+    env: Environment<'_>,
+) -> Result<String, Failure> {
+    if value.is_table() {
+        secret(document, value, env)
+    } else {
+        value.some_text().map(str::to_owned)
+    }
+}
+
+/// A problem with the content of a value, at its place.
+pub(super) fn at_value(value: &Value<'_>, problem: Failure) -> Failure {
+    value.error(problem.what).remedy(problem.remedy)
+}
+
+pub(super) fn password_in_file(value: &Value<'_>) -> Failure {
+    value
+        .error("holds a password, which does not belong into this file")
+        .remedy("name where the URL stands, url = { env = \"…\" }, { file = \"…\" } or { credential = \"…\" }, or leave the password to PGPASSWORD or the password file")
+}
+
 /// The URL never stands in an error text: it may hold a password.
 fn store_url(document: Document<'_>, url: &str) -> Result<StoreUrl, Failure> {
     if Address::is_one(url) {
         return Address::parse(url).map(StoreUrl::Postgres);
     }
-    let path = url
-        .strip_prefix("sqlite://")
-        .or_else(|| url.strip_prefix("sqlite:"))
-        .filter(|path| !path.is_empty() && !path.starts_with(':') && !path.contains('?'));
-    match path {
+    match sqlite_path(url) {
         Some(path) => Ok(StoreUrl::Sqlite(document.resolve(path))),
         None => Err(Failure::rejected("this is no address of a store")
             .remedy("write \"sqlite://\" and the path of a file, without parameters, or \"postgres://user@host/database\"")),
@@ -514,132 +525,6 @@ fn hash_of(parts: &[(&str, String)]) -> String {
         hash.update(format!("{name}={}:{value}\n", value.len()));
     }
     hex(&hash.finalize())
-}
-
-// ---- [intents]
-
-fn intents(document: Document<'_>, section: &Value<'_>) -> Result<IntentsSettings, Failure> {
-    const KEYS: &[&str] = &[
-        "kind",
-        "file",
-        "grace",
-        "open_after",
-        "kinds",
-        "confirm_within",
-        "name",
-        "amount_unit",
-        "rounding",
-        "source",
-    ];
-    const SQL_ONLY_KEYS: &[&str] = &[
-        "url",
-        "table",
-        "columns",
-        "changed_column",
-        "statement_timeout",
-    ];
-    let with_sql: Vec<&str> = KEYS.iter().chain(SQL_ONLY_KEYS).copied().collect();
-    let any = section.table(&with_sql)?;
-    let kind_value = any.require("kind", "it says where our own rows are")?;
-    let kind = kind_value.word(&[
-        ("csv", Some(IntentsKind::Csv)),
-        ("store", Some(IntentsKind::Store)),
-        ("sql", None),
-    ])?;
-    let Some(kind) = kind else {
-        return Err(not_built(&kind_value, "intents of kind \"sql\"")
-            .remedy("export the table as CSV and use kind = \"csv\""));
-    };
-    let table = section.table(KEYS)?;
-    let file = match (kind, table.get("file")) {
-        (IntentsKind::Csv, _) => {
-            let file = table.require("file", "intents of kind \"csv\" are read from a file")?;
-            Some(document.resolve(file.some_text()?))
-        }
-        (IntentsKind::Store, Some(file)) => {
-            return Err(file
-                .error("intents of kind \"store\" have no file")
-                .remedy("use kind = \"csv\", or load the file with `paysweep intents import`"));
-        }
-        (IntentsKind::Store, None) => None,
-    };
-    let text = |key: &str, default: &str| -> Result<String, Failure> {
-        match table.get(key) {
-            Some(value) => Ok(value.some_text()?.to_owned()),
-            None => Ok(default.to_owned()),
-        }
-    };
-    let grace = per_kind(table.get("grace"), PerKind::all(Span::hours(1)))?;
-    Ok(IntentsSettings {
-        kind,
-        file,
-        name: text("name", "intents")?,
-        source: text("source", "")?,
-        grace,
-        open_after: per_kind(table.get("open_after"), grace)?,
-        kinds: kinds(table.get("kinds"))?,
-        confirm_within: table
-            .get("confirm_within")
-            .map(|value| value.span())
-            .transpose()?,
-        amount_unit: match table.get("amount_unit") {
-            Some(value) => {
-                value.word(&[("minor", AmountUnit::Minor), ("major", AmountUnit::Major)])?
-            }
-            None => AmountUnit::default(),
-        },
-        rounding: match table.get("rounding") {
-            Some(value) => {
-                value.word(&[("exact", Rounding::Exact), ("half_up", Rounding::HalfUp)])?
-            }
-            None => Rounding::default(),
-        },
-    })
-}
-
-/// One span for all, or a table by kind in which `default` stands for the rest.
-fn per_kind(value: Option<Value<'_>>, otherwise: PerKind<Span>) -> Result<PerKind<Span>, Failure> {
-    let Some(value) = value else {
-        return Ok(otherwise);
-    };
-    if !value.is_table() {
-        return Ok(PerKind::all(value.span()?));
-    }
-    let table = value.table(&["default", "charge", "refund", "payout", "dispute"])?;
-    let rest = match table.get("default") {
-        Some(value) => PerKind::all(value.span()?),
-        None => otherwise,
-    };
-    let span = |kind: IntentKind| match table.get(kind.as_str()) {
-        Some(value) => value.span(),
-        None => Ok(rest.of(kind)),
-    };
-    Ok(PerKind {
-        charge: span(IntentKind::Charge)?,
-        refund: span(IntentKind::Refund)?,
-        payout: span(IntentKind::Payout)?,
-        dispute: span(IntentKind::Dispute)?,
-    })
-}
-
-fn kinds(value: Option<Value<'_>>) -> Result<Vec<IntentKind>, Failure> {
-    let Some(value) = value else {
-        return Ok(IntentKind::ALL.to_vec());
-    };
-    let words: Vec<(&str, IntentKind)> = IntentKind::ALL
-        .iter()
-        .map(|kind| (kind.as_str(), *kind))
-        .collect();
-    let mut kinds = Vec::new();
-    for item in value.list()? {
-        kinds.push(item.word(&words)?);
-    }
-    kinds.sort_unstable();
-    kinds.dedup();
-    if kinds.is_empty() {
-        return Err(value.error("names no kind: this side would record nothing"));
-    }
-    Ok(kinds)
 }
 
 // ---- [match], [repair], [guards], [freshness], [report]

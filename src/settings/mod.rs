@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `file` | `paysweep.toml` as it may be written |
+//! | `intents` | its section `[intents]` |
 //! | `document` | a TOML document with positions: line and column for everything that may not be written |
 //! | [`window`] | the window flags, and what they ask for |
 //!
@@ -11,19 +12,21 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::database::postgres::Address;
 use crate::exit::Failure;
-pub use crate::intents::csv::{AmountUnit, Rounding};
+pub use crate::intents::amount::{AmountUnit, Rounding};
+use crate::intents::sql::spec::Spec;
 use crate::model::intent::IntentKind;
 use crate::model::run::CompleteThrough;
 use crate::model::words;
 use crate::processor::ReadRules;
 use crate::reconcile::rules::{Guards, PerKind, Rules};
 use crate::report::Format;
-use crate::store::postgres::Address;
 use crate::time::{Instant, Span, Zone};
 
 mod document;
 mod file;
+mod intents;
 pub mod window;
 
 /// A validated configuration.
@@ -235,6 +238,8 @@ pub enum IntentsKind {
     Csv,
     /// The store's table.
     Store,
+    /// A table of the company's own, in a database of its own, read at each run.
+    Sql,
 }
 
 /// `[intents]`.
@@ -244,6 +249,8 @@ pub struct IntentsSettings {
     pub kind: IntentsKind,
     /// The file; always there for [`IntentsKind::Csv`].
     pub file: Option<PathBuf>,
+    /// The table; always there for [`IntentsKind::Sql`].
+    pub sql: Option<Spec>,
     /// Scope name. Default `intents`.
     pub name: String,
     /// The source that owns intents which name none; empty = none.

@@ -2,7 +2,6 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `address` | the URL, which may hold a password |
 //! | `session` | a connection and its transactions |
 //! | `schema` | whether the tables are there and of this version; making them |
 //! | `failure` | what an error of the server means |
@@ -17,7 +16,6 @@
 //!   marker tells; what changes nothing when it is repeated is repeated; a person is told to look at the rest.
 //! - Keys and held rows carry safety, at read committed: no rule rests on the isolation level.
 
-mod address;
 mod bulk;
 mod failure;
 mod load;
@@ -27,11 +25,11 @@ mod session;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-pub use self::address::Address;
 use self::failure::Trouble;
 use self::session::{PgSession, Purpose};
 use super::sql::engine::{Database, Engine, Repeat};
 use super::sql::{SqlStore, is_committed};
+pub use crate::database::postgres::Address;
 use crate::exit::{Exit, Failure};
 
 /// How often a transaction is tried.
@@ -67,7 +65,7 @@ impl PostgresStore {
     /// Opens a store of this version. `NotReady` when it is missing, older or newer than this program; `Denied` when the
     /// role may not; `Temporary` when the database cannot be reached.
     pub async fn open(address: &Address, mode: Mode) -> Result<PostgresStore, Failure> {
-        let schema = address.schema.clone();
+        let schema = address.schema().to_owned();
         let session = PgSession::connect(address).await.map_err(at(address))?;
         let mut database = PostgresDatabase {
             address: address.clone(),
@@ -91,7 +89,7 @@ impl PostgresStore {
 
     /// Refuses a role that may more than a run needs: `Denied`.
     pub async fn assert_least(&mut self) -> Result<(), Failure> {
-        let schema = self.database.address.schema.clone();
+        let schema = self.database.address.schema().to_owned();
         self.database
             .read(async |session| schema::assert_least(session, &schema).await)
             .await
@@ -100,7 +98,7 @@ impl PostgresStore {
     /// Creates the store, or brings it to this version. `NotReady` when it is newer than this program; `Denied` when the
     /// role may not create tables.
     pub async fn migrate(address: &Address) -> Result<(), Failure> {
-        let schema = address.schema.clone();
+        let schema = address.schema().to_owned();
         let session = PgSession::connect(address).await.map_err(at(address))?;
         let mut database = PostgresDatabase {
             address: address.clone(),

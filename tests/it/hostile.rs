@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use paysweep::exit::Failure;
-use paysweep::intents::csv::{self as intents, IntentsRules};
+use paysweep::intents::amount::IntentsRules;
+use paysweep::intents::csv as intents;
 use paysweep::model::operation::Operations;
 use paysweep::money::{Number, NumberFormat};
 use paysweep::processor::csv::{FileFacts, decode};

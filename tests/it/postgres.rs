@@ -257,7 +257,7 @@ fn private_server() -> Result<String, String> {
         ] {
             server.extend(["-c".to_owned(), setting.to_owned()]);
         }
-        if supervise(&server, &folder) && answers(port, &folder) {
+        if supervise(&server, &folder, "INT") && answers(port, &folder) {
             return Ok(url_at(port));
         }
     }
@@ -267,17 +267,17 @@ fn private_server() -> Result<String, String> {
 
 /// Runs the server under a shell that waits for the end of its input. The input ends when this process does, however it
 /// does; then the shell stops the server and removes the folder.
-fn supervise(server: &[String], folder: &Path) -> bool {
+pub(crate) fn supervise(server: &[String], folder: &Path, signal: &str) -> bool {
     const SCRIPT: &str = "\
-        folder=$1; shift; \
+        signal=$1; folder=$2; shift 2; \
         \"$@\" >>\"$folder/log\" 2>&1 & \
         server=$!; \
         while read -r line; do :; done; \
-        kill -INT $server 2>/dev/null; \
+        kill -$signal $server 2>/dev/null; \
         wait $server; \
         rm -rf \"$folder\"";
     let shell = Command::new("sh")
-        .args(["-c", SCRIPT, "sh"])
+        .args(["-c", SCRIPT, "sh", signal])
         .arg(folder)
         .args(server)
         .current_dir("/")
@@ -318,7 +318,7 @@ fn url_at(port: u16) -> String {
     )
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("an address").port()
 }
@@ -399,7 +399,7 @@ pub(crate) fn unprivileged(folder: &Path) -> Result<Vec<String>, String> {
     if said("id", &["-u"]).as_deref() != Some("0") {
         return Ok(Vec::new());
     }
-    for user in ["postgres", "nobody"] {
+    for user in ["postgres", "mysql", "nobody"] {
         let (Some(uid), Some(gid)) = (said("id", &["-u", user]), said("id", &["-g", user])) else {
             continue;
         };
@@ -426,7 +426,7 @@ pub(crate) fn unprivileged(folder: &Path) -> Result<Vec<String>, String> {
             }
         }
     }
-    Err("the tests run as root, and no other user was found to run PostgreSQL as".to_owned())
+    Err("the tests run as root, and no other user was found to run a database server as".to_owned())
 }
 
 /// Removes what tests left behind whose shell was killed as well.

@@ -12,7 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["money", "time", "exit"],
     &["model"],
     &["reconcile", "processor", "report"],
-    &["file"],
+    &["file", "database"],
     &["source", "intents", "store"],
     &["settings"],
     &["command", "cli"],
@@ -34,13 +34,13 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("csv", &["processor", "report"]),
     ("encoding_rs", &["processor/encoding"]),
     ("indicatif", &["command/progress"]),
-    ("futures_util", &["store/postgres"]),
+    ("futures_util", &["store/postgres", "intents/sql"]),
     ("iso_currency", &["money"]),
     ("jiff", &["time"]),
     ("regex", &["processor"]),
     ("rust_decimal", &["money"]),
     ("serde", &["settings", "processor", "report"]),
-    ("sqlx", &["store"]),
+    ("sqlx", &["store", "database", "intents/sql"]),
     // The store packs the next block of rows while the database takes the last one (`tokio::join!`), and does not wait
     // for a server forever. A command hears that it should stop while it works.
     (
@@ -52,6 +52,7 @@ const CONFINED: &[(&str, &[&str])] = &[
             "store/sqlite/bulk",
             "store/sqlite/packed",
             "store/postgres",
+            "intents/sql",
         ],
     ),
     ("toml", &["settings", "processor"]),

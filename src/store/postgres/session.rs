@@ -16,11 +16,11 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::address::Address;
 use super::bulk::{self, PgValues};
 use super::failure::{Trouble, failure, silence, trouble};
 use super::load;
 use super::schema;
+use crate::database::postgres::Address;
 use crate::exit::Failure;
 use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::store::contract::{IntentSelection, OperationSelection};
@@ -67,7 +67,7 @@ impl PgSession {
     /// Connects.
     pub(super) async fn connect(address: &Address) -> Result<PgSession, Failure> {
         let doing = "connecting";
-        let connecting = address.options.connect();
+        let connecting = address.options().connect();
         let connection = match timeout(CONNECT_PATIENCE, connecting).await {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => return Err(failure(doing, &error)),
@@ -75,7 +75,7 @@ impl PgSession {
         };
         Ok(PgSession {
             connection,
-            schema: address.schema.clone(),
+            schema: address.schema().to_owned(),
             trouble: None,
             is_inside: false,
         })

@@ -1,10 +1,9 @@
-//! Where the database is: the URL of the configuration, which may hold a password and therefore never shows itself.
-
-use std::net::IpAddr;
+//! The address of a `PostgreSQL` database: a URL that may hold a password and therefore never shows itself.
 
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
+use super::is_this_machine;
 use crate::exit::Failure;
 
 /// The schema that holds our tables, unless the URL names another.
@@ -27,8 +26,8 @@ const OPTIONS: [&str; 9] = [
 /// The address of a `PostgreSQL` database.
 #[derive(Clone)]
 pub struct Address {
-    pub(super) options: Box<PgConnectOptions>,
-    pub(super) schema: String,
+    options: Box<PgConnectOptions>,
+    schema: String,
     /// Kept to compare two addresses.
     url: String,
     has_password: bool,
@@ -100,6 +99,21 @@ impl Address {
         })
     }
 
+    /// How to connect.
+    pub fn options(&self) -> &PgConnectOptions {
+        &self.options
+    }
+
+    /// The schema that holds our own tables; the part `?schema=` of the URL.
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Whether the URL names a schema of its own.
+    pub fn has_schema(&self) -> bool {
+        self.schema != SCHEMA
+    }
+
     /// Whether the URL itself holds a password.
     pub fn has_password(&self) -> bool {
         self.has_password
@@ -152,15 +166,7 @@ fn is_plain_name(name: &str) -> bool {
 
 /// Whether the connection does not leave this machine.
 fn is_local(options: &PgConnectOptions) -> bool {
-    let host = options.get_host();
-    options.get_socket().is_some()
-        || host.starts_with('/')
-        || host.eq_ignore_ascii_case("localhost")
-        || host
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+    options.get_socket().is_some() || is_this_machine(options.get_host())
 }
 
 #[cfg(test)]

@@ -1,0 +1,398 @@
+//! A connection to the company's database, and one transaction that only reads.
+//!
+//! # Decisions
+//!
+//! - Every answer is asked for as text, so that one reader of rows serves every engine.
+//! - Everything that a transaction depends on is set in it and for it alone, so that a pooler in transaction mode may stand
+//!   in between. No statement is named. (`MySQL` knows no setting of one transaction; there it is the session's.)
+//! - A file of `SQLite` is opened so that not a byte changes and no file appears beside it. One with a write-ahead log
+//!   that nobody has open is read as it lies there, and whether it was left alone is looked at when the reading ends.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use futures_util::TryStreamExt;
+use sqlx::mysql::MySqlConnection;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteConnection};
+use tokio::time::timeout;
+
+use super::dialect::Engine;
+use super::failure::{failure, silence};
+use crate::database::DatabaseUrl;
+use crate::exit::{Exit, Failure};
+use crate::time::Span;
+
+/// How long a connection may take to come about.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a lock is waited for. Unit: seconds. A migration of the company's goes first.
+const LOCK_SECONDS: u64 = 5;
+/// How much longer than the statement may take its answer is waited for, so that the server gives up first.
+const MARGIN: Duration = Duration::from_secs(15);
+
+/// A value of a statement.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Int(i64),
+    /// Texts, as one array (`PostgreSQL`).
+    Texts(Vec<String>),
+}
+
+/// A statement with its values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Statement {
+    pub(super) text: String,
+    pub(super) values: Vec<Value>,
+}
+
+impl Statement {
+    pub(super) fn plain(text: impl Into<String>) -> Statement {
+        Statement {
+            text: text.into(),
+            values: Vec::new(),
+        }
+    }
+}
+
+/// One row of an answer; every cell is text, or nothing. It is filled anew for each row.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    bytes: Vec<u8>,
+    ends: Vec<Option<usize>>,
+}
+
+impl Record {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, cell: Option<&[u8]>) {
+        if let Some(cell) = cell {
+            self.bytes.extend_from_slice(cell);
+        }
+        self.ends.push(cell.map(|_| self.bytes.len()));
+    }
+
+    /// The bytes of a cell; `None` = NULL.
+    pub(super) fn bytes(&self, at: usize) -> Option<&[u8]> {
+        let end = self.ends.get(at).copied().flatten()?;
+        let start = self.ends[..at]
+            .iter()
+            .rev()
+            .find_map(|end| *end)
+            .unwrap_or_default();
+        Some(&self.bytes[start..end])
+    }
+
+    /// The text of a cell of the catalogue; empty where there is none.
+    pub(super) fn text(&self, at: usize) -> String {
+        String::from_utf8_lossy(self.bytes(at).unwrap_or_default()).into_owned()
+    }
+}
+
+enum Link {
+    Postgres(PgConnection),
+    MySql(MySqlConnection),
+    Sqlite(SqliteConnection, Option<Untouched>),
+}
+
+/// A connection, inside a transaction or not.
+pub(super) struct Session {
+    link: Link,
+    patience: Duration,
+    statement_timeout: Span,
+    /// Whether a transaction has begun and not ended. It stays so where its work was dropped half-way.
+    is_inside: bool,
+}
+
+impl Session {
+    /// Connects.
+    pub(super) async fn connect(
+        url: &DatabaseUrl,
+        statement_timeout: Span,
+    ) -> Result<Session, Failure> {
+        let doing = "connecting";
+        let connecting = async {
+            Ok(match url {
+                DatabaseUrl::Postgres(address) => {
+                    Link::Postgres(address.options().connect().await?)
+                }
+                DatabaseUrl::MySql(address) => Link::MySql(address.options().connect().await?),
+                DatabaseUrl::Sqlite(path) => {
+                    let (options, untouched) = sqlite_options(path);
+                    Link::Sqlite(options.connect().await?, untouched)
+                }
+            })
+        };
+        if let DatabaseUrl::Sqlite(path) = url
+            && !path.is_file()
+        {
+            return Err(Failure::rejected(format!("{}: there is no such file", path.display()))
+                .remedy("correct [intents] url; a relative path belongs to the folder of the configuration"));
+        }
+        let link = match timeout(CONNECT_PATIENCE, connecting).await {
+            Ok(Ok(link)) => link,
+            Ok(Err(error)) => return Err(failure(doing, &error)),
+            Err(_) => return Err(silence(doing)),
+        };
+        let millis = u64::try_from(statement_timeout.0 / 1_000).unwrap_or_default();
+        Ok(Session {
+            link,
+            patience: Duration::from_millis(millis) + MARGIN,
+            statement_timeout,
+            is_inside: false,
+        })
+    }
+
+    /// Which engine answers.
+    pub(super) fn engine(&self) -> Engine {
+        match &self.link {
+            Link::Postgres(_) => Engine::Postgres,
+            Link::MySql(_) => Engine::MySql,
+            Link::Sqlite(..) => Engine::Sqlite,
+        }
+    }
+
+    /// Begins a transaction that sees one moment and cannot write.
+    pub(super) async fn begin(&mut self) -> Result<(), Failure> {
+        let doing = "beginning to read";
+        if self.is_inside {
+            self.send(doing, "rollback".to_owned()).await?;
+        }
+        self.is_inside = true;
+        let millis = (self.statement_timeout.0 / 1_000).max(1);
+        let seconds = (millis + 999) / 1_000;
+        let steps = match self.engine() {
+            Engine::Postgres => {
+                vec![format!(
+                    "begin isolation level repeatable read read only; \
+                     set local timezone = 'UTC'; \
+                     set local datestyle = 'ISO, YMD'; \
+                     set local intervalstyle = 'postgres'; \
+                     set local statement_timeout = '{millis}ms'; \
+                     set local lock_timeout = '{LOCK_SECONDS}s'; \
+                     set local idle_in_transaction_session_timeout = '2min'; \
+                     set local application_name = 'paysweep'"
+                )]
+            }
+            Engine::MySql => vec![
+                format!(
+                    "set session lock_wait_timeout = {LOCK_SECONDS}, innodb_lock_wait_timeout = {LOCK_SECONDS}"
+                ),
+                // MariaDB counts in seconds and MySQL in milliseconds; each skips the comment that is for the other one.
+                format!(
+                    "set session /*M! max_statement_time = {seconds} */ /*!50708 max_execution_time = {millis} */"
+                ),
+                "set transaction isolation level repeatable read".to_owned(),
+                "start transaction with consistent snapshot, read only".to_owned(),
+            ],
+            Engine::Sqlite => vec!["begin".to_owned()],
+        };
+        for step in steps {
+            self.send(doing, step).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the transaction; there is nothing to keep of it.
+    pub(super) async fn end(&mut self) -> Result<(), Failure> {
+        self.send("ending to read", "rollback".to_owned()).await?;
+        self.is_inside = false;
+        match &self.link {
+            Link::Sqlite(_, Some(untouched)) => untouched.assert(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a statement that has no values and no answer.
+    pub(super) async fn send(&mut self, doing: &str, text: String) -> Result<(), Failure> {
+        let raw = sqlx::raw_sql(AssertSqlSafe(text));
+        let sending = async {
+            match &mut self.link {
+                Link::Postgres(connection) => raw.execute(connection).await.map(|_| ()),
+                Link::MySql(connection) => raw.execute(connection).await.map(|_| ()),
+                Link::Sqlite(connection, _) => raw.execute(connection).await.map(|_| ()),
+            }
+        };
+        match timeout(self.patience, sending).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(failure(doing, &error)),
+            Err(_) => Err(silence(doing)),
+        }
+    }
+
+    /// Asks, and hands on each row as it arrives.
+    pub(super) async fn each(
+        &mut self,
+        doing: &str,
+        statement: &Statement,
+        mut take: impl FnMut(&Record) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        macro_rules! ask {
+            ($connection:expr, $texts:ident => $list:expr) => {{
+                let mut query =
+                    sqlx::query(AssertSqlSafe(statement.text.clone())).persistent(false);
+                for value in &statement.values {
+                    query = match value {
+                        Value::Text(text) => query.bind(text.as_str()),
+                        Value::Int(number) => query.bind(*number),
+                        Value::Texts($texts) => query.bind($list),
+                    };
+                }
+                let mut rows = query.fetch($connection);
+                let mut record = Record::default();
+                loop {
+                    match timeout(self.patience, rows.try_next()).await {
+                        Ok(Ok(Some(row))) => {
+                            record.clear();
+                            for at in 0..row.len() {
+                                let cell: Option<&[u8]> = row
+                                    .try_get_unchecked(at)
+                                    .map_err(|error| failure(doing, &error))?;
+                                record.push(cell);
+                            }
+                            take(&record)?;
+                        }
+                        Ok(Ok(None)) => return Ok(()),
+                        Ok(Err(error)) => return Err(failure(doing, &error)),
+                        Err(_) => return Err(silence(doing)),
+                    }
+                }
+            }};
+        }
+        match &mut self.link {
+            Link::Postgres(connection) => ask!(connection, texts => texts.as_slice()),
+            // These know no arrays, and are never given one.
+            Link::MySql(connection) => ask!(connection, texts => texts.join(",")),
+            Link::Sqlite(connection, _) => ask!(connection, texts => texts.join(",")),
+        }
+    }
+
+    /// All rows of a short answer, as texts.
+    pub(super) async fn all(
+        &mut self,
+        doing: &str,
+        statement: &Statement,
+    ) -> Result<Vec<Vec<String>>, Failure> {
+        let mut rows = Vec::new();
+        self.each(doing, statement, |record| {
+            rows.push((0..record.ends.len()).map(|at| record.text(at)).collect());
+            Ok(())
+        })
+        .await?;
+        Ok(rows)
+    }
+
+    /// The names of the columns of a statement that is not run (`MySQL` and `SQLite`), each with its type.
+    pub(super) async fn described(
+        &mut self,
+        text: String,
+    ) -> Result<Vec<(String, String)>, Failure> {
+        use sqlx::{Column, Executor, SqlSafeStr, Statement as _, TypeInfo};
+        let doing = "looking at the columns of the query";
+        macro_rules! describe {
+            ($connection:expr) => {{
+                let prepared = (&mut *$connection)
+                    .prepare(AssertSqlSafe(text).into_sql_str())
+                    .await
+                    .map_err(|error| failure(doing, &error))?;
+                prepared
+                    .columns()
+                    .iter()
+                    .map(|column| {
+                        (
+                            column.name().to_owned(),
+                            column.type_info().name().to_owned(),
+                        )
+                    })
+                    .collect()
+            }};
+        }
+        Ok(match &mut self.link {
+            Link::Postgres(connection) => describe!(connection),
+            Link::MySql(connection) => describe!(connection),
+            Link::Sqlite(connection, _) => describe!(connection),
+        })
+    }
+
+    /// Closes the connection.
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        let closed = match self.link {
+            Link::Postgres(connection) => connection.close().await,
+            Link::MySql(connection) => connection.close().await,
+            Link::Sqlite(connection, _) => connection.close().await,
+        };
+        closed.map_err(|error| failure("closing the connection", &error))
+    }
+}
+
+fn sqlite_options(path: &Path) -> (SqliteConnectOptions, Option<Untouched>) {
+    let untouched = Untouched::of(path);
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .read_only(true)
+        .immutable(untouched.is_some())
+        .foreign_keys(false)
+        .busy_timeout(Duration::from_secs(LOCK_SECONDS))
+        .row_buffer_size(1_000)
+        .pragma("query_only", "on")
+        .pragma("trusted_schema", "off")
+        .disable_statement_logging();
+    (options, untouched)
+}
+
+/// A file with a write-ahead log that nobody has open: opened the usual way, files would appear beside it.
+struct Untouched {
+    path: PathBuf,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Untouched {
+    fn of(path: &Path) -> Option<Untouched> {
+        use std::io::Read;
+        /// Where the header says how the file is written, and what stands there for a write-ahead log.
+        const WRITE_VERSION_AT: usize = 18;
+        const WRITE_AHEAD: u8 = 2;
+        let mut header = [0; WRITE_VERSION_AT + 1];
+        let mut file = std::fs::File::open(path).ok()?;
+        file.read_exact(&mut header).ok()?;
+        if header[WRITE_VERSION_AT] != WRITE_AHEAD || log_of(path).exists() {
+            return None;
+        }
+        let about = file.metadata().ok()?;
+        Some(Untouched {
+            path: path.to_owned(),
+            bytes: about.len(),
+            modified: about.modified().ok(),
+        })
+    }
+
+    /// Fails where somebody wrote meanwhile: what was read may then be of two moments.
+    fn assert(&self) -> Result<(), Failure> {
+        let about = std::fs::metadata(&self.path).ok();
+        let is_same = about.is_some_and(|about| {
+            about.len() == self.bytes && about.modified().ok() == self.modified
+        });
+        if is_same && !log_of(&self.path).exists() {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Exit::Temporary,
+            format!("{}: was written to while it was read", self.path.display()),
+        )
+        .why("what was read may be of two moments")
+        .remedy("run again"))
+    }
+}
+
+fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
+}
