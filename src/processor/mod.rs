@@ -12,7 +12,10 @@
 //! | `amount`, `moment` | cells to minor units and to instants |
 //! | `dates` | the order of day and month, where a profile allows both |
 //! | `sections` | lines that say what they are: headers, rows, counts and totals |
+//! | `preamble` | a total above the header |
 //! | `balance` | the running balance of a statement |
+//! | [`generic`] | a profile told in a few words |
+//! | [`infer`] | the profile that an unknown file may have |
 //! | `proof` | what a file promises about its own completeness |
 //! | [`nearest`] | "did you mean" |
 //!
@@ -25,9 +28,12 @@ mod compile;
 pub mod csv;
 mod dates;
 pub mod encoding;
+pub mod generic;
 pub mod header;
+pub mod infer;
 mod moment;
 pub mod nearest;
+mod preamble;
 pub mod profile;
 mod proof;
 mod row;

@@ -8,8 +8,11 @@
 mod breaks;
 mod cli;
 mod core;
+mod corpus;
+mod dialects;
 mod golden;
 mod hostile;
+mod infer;
 mod postgres;
 mod recovery;
 mod report;
