@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use paysweep::model::breaks::BreakClass;
+use paysweep::processor;
 use serde_json::Value;
 
 use crate::scene::{Scene, Told};
@@ -21,6 +22,20 @@ struct Step {
 struct Case {
     folder: &'static str,
     steps: &'static [Step],
+}
+
+/// The one run of most cases.
+const ONCE: &[Step] = &[Step {
+    config: "paysweep.toml",
+    as_of: "2026-03-10T06:00:00Z",
+    expected: "expected",
+}];
+
+const fn once(folder: &'static str) -> Case {
+    Case {
+        folder,
+        steps: ONCE,
+    }
 }
 
 const CASES: &[Case] = &[
@@ -39,14 +54,17 @@ const CASES: &[Case] = &[
             },
         ],
     },
-    Case {
-        folder: "sample-data/lumipay/day",
-        steps: &[Step {
-            config: "paysweep.toml",
-            as_of: "2026-03-10T06:00:00Z",
-            expected: "expected",
-        }],
-    },
+    once("sample-data/lumipay/day"),
+    once("sample-data/amazonpay/settlement"),
+    once("sample-data/checkoutcom/financial_actions"),
+    once("sample-data/checkoutcom/settlement_breakdown"),
+    once("sample-data/gocardless/payout_items"),
+    once("sample-data/klarna/settlement"),
+    once("sample-data/mollie/settlement"),
+    once("sample-data/razorpay/settlements"),
+    once("sample-data/shopify/payouts"),
+    once("sample-data/square/transactions"),
+    once("sample-data/wise/statement"),
 ];
 
 fn root() -> &'static Path {
@@ -238,6 +256,23 @@ fn what_is_next_resolves_what_was_open() {
         .map(|item| item["class"].as_str().expect("a class"))
         .collect();
     assert_eq!(resolved, ["duplicate_charge", "missing_processor"]);
+}
+
+#[test]
+fn every_built_in_profile_has_a_case() {
+    let shown: BTreeSet<String> = CASES
+        .iter()
+        .filter_map(|case| {
+            let config = root().join(case.folder).join(case.steps[0].config);
+            let config = std::fs::read_to_string(config).expect(case.folder);
+            let profile = config.lines().find_map(|line| line.strip_prefix("profile = "))?;
+            Some(profile.split('"').nth(1)?.to_owned())
+        })
+        .collect();
+    let missing: Vec<&str> = processor::built_in_names()
+        .filter(|name| !shown.contains(*name))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
 }
 
 #[test]
