@@ -50,16 +50,46 @@ pub(crate) use moment::{is_plausible, rfc3339};
 /// The profiles that come with paysweep: name and text.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("canonical", include_str!("profiles/canonical.toml")),
-    ("amazonpay.settlement", include_str!("profiles/amazonpay.settlement.toml")),
-    ("checkoutcom.financial_actions", include_str!("profiles/checkoutcom.financial_actions.toml")),
-    ("checkoutcom.settlement_breakdown", include_str!("profiles/checkoutcom.settlement_breakdown.toml")),
-    ("gocardless.payout_items", include_str!("profiles/gocardless.payout_items.toml")),
-    ("klarna.settlement", include_str!("profiles/klarna.settlement.toml")),
-    ("mollie.settlement", include_str!("profiles/mollie.settlement.toml")),
-    ("razorpay.settlements", include_str!("profiles/razorpay.settlements.toml")),
-    ("shopify.payouts", include_str!("profiles/shopify.payouts.toml")),
-    ("square.transactions", include_str!("profiles/square.transactions.toml")),
-    ("wise.statement", include_str!("profiles/wise.statement.toml")),
+    (
+        "amazonpay.settlement",
+        include_str!("profiles/amazonpay.settlement.toml"),
+    ),
+    (
+        "checkoutcom.financial_actions",
+        include_str!("profiles/checkoutcom.financial_actions.toml"),
+    ),
+    (
+        "checkoutcom.settlement_breakdown",
+        include_str!("profiles/checkoutcom.settlement_breakdown.toml"),
+    ),
+    (
+        "gocardless.payout_items",
+        include_str!("profiles/gocardless.payout_items.toml"),
+    ),
+    (
+        "klarna.settlement",
+        include_str!("profiles/klarna.settlement.toml"),
+    ),
+    (
+        "mollie.settlement",
+        include_str!("profiles/mollie.settlement.toml"),
+    ),
+    (
+        "razorpay.settlements",
+        include_str!("profiles/razorpay.settlements.toml"),
+    ),
+    (
+        "shopify.payouts",
+        include_str!("profiles/shopify.payouts.toml"),
+    ),
+    (
+        "square.transactions",
+        include_str!("profiles/square.transactions.toml"),
+    ),
+    (
+        "wise.statement",
+        include_str!("profiles/wise.statement.toml"),
+    ),
 ];
 
 /// The text of a built-in profile.

@@ -265,7 +265,9 @@ fn every_built_in_profile_has_a_case() {
         .filter_map(|case| {
             let config = root().join(case.folder).join(case.steps[0].config);
             let config = std::fs::read_to_string(config).expect(case.folder);
-            let profile = config.lines().find_map(|line| line.strip_prefix("profile = "))?;
+            let profile = config
+                .lines()
+                .find_map(|line| line.strip_prefix("profile = "))?;
             Some(profile.split('"').nth(1)?.to_owned())
         })
         .collect();
