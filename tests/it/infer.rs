@@ -148,6 +148,34 @@ fn what_a_file_cannot_say_is_asked_and_the_profile_refused_until_it_is_answered(
 }
 
 #[test]
+fn a_figure_that_may_be_another_one_is_asked_about() {
+    for (export, key, words) in [
+        // Whole numbers: yen, or yen with two implied decimals.
+        (
+            "Id,Type,Amount,Currency,Created (UTC)\nt1,sale,15000,JPY,2026-03-09\nt2,sale,200,JPY,2026-03-09\n",
+            "records.default.money.unit",
+            "implied:2",
+        ),
+        // The settled amount beside the customer's currency.
+        (
+            "Id,Type,Amount,Local currency,Created (UTC)\nt1,sale,254.0104,BRL,2026-03-09\nt2,sale,3.2,BRL,2026-03-09\n",
+            "records.default.money.amount.currency",
+            "fewer decimals",
+        ),
+        // A summary whose header begins as that of the rows.
+        (
+            "Id,Rows,,,\nsum,2,,,\nId,Type,Amount,Currency,Created (UTC)\nt1,sale,2.50,EUR,2026-03-09\nt2,sale,3.20,EUR,2026-03-09\n",
+            "csv.header_match",
+            "line 1 begins with",
+        ),
+    ] {
+        let told = scene(export).say("profiles infer export.csv");
+        assert!(asked(&told).contains(&key), "{key}: {}", told.stderr);
+        assert!(told.stderr.contains(words), "{words}: {}", told.stderr);
+    }
+}
+
+#[test]
 fn a_file_that_is_no_table_is_refused() {
     for export in ["", "one line\n", "1;2\n3;4\n", "<!DOCTYPE html>\n<html>\n"] {
         let told = scene(export).say("profiles infer export.csv");

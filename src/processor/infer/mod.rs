@@ -226,6 +226,13 @@ impl Draft {
                 self.sheet.header_line
             ));
         }
+        if let Some(line) = self.sheet.header_twin {
+            let question = format!(
+                "line {line} begins with {} as well, so it would be taken for the header; can the lines above the names be left out of the export?",
+                shown(&self.sheet.header[0])
+            );
+            self.ask("csv.header_match", &question);
+        }
         if self.sheet.narrow > 0 {
             text.push_str(&format!("row_width = \"{OPEN}\"\n"));
             let question = format!(

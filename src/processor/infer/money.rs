@@ -61,6 +61,9 @@ impl Draft {
         text.push_str(&format!(
             "amount = {{ {from}, currency = {currency} }}  {comment}\n"
         ));
+        if let Some(writing) = writing {
+            self.ask_for_fine_amounts(&columns, writing);
+        }
         let proof = writing.and_then(|writing| self.fee_proof(&columns, writing));
         if let Some(fee) = &columns.fee {
             let (sign, why) = match proof {
@@ -189,20 +192,14 @@ impl Draft {
             }),
             Writing::Unclear(_) | Writing::None(_) => false,
         };
-        let has_decimals = self
-            .currencies(columns)
-            .iter()
-            .any(|currency| currency.exponent() != Some(0));
-        if is_whole && has_decimals {
+        if is_whole {
             text.push_str(&format!("unit = \"{OPEN}\"\n"));
             let example = values.clone().next().unwrap_or("0");
             let question = format!(
-                "no amount has decimals; is {} so many whole units of the currency (\"major\") or minor units such as cents (\"minor\")?",
+                "no amount has decimals; is {} so many whole units of the currency (\"major\"), minor units such as cents (\"minor\"), or a number whose last two digits are always decimals (\"implied:2\")?",
                 shown(example)
             );
             self.ask("records.default.money.unit", &question);
-        } else if is_whole {
-            text.push_str("unit = \"major\"  # likely: the currencies have no decimals, so both units are one\n");
         } else {
             text.push_str("unit = \"major\"  # certain: amounts have decimals\n");
         }
@@ -283,14 +280,30 @@ impl Draft {
         }
     }
 
-    fn currencies(&self, columns: &Columns) -> Vec<Currency> {
-        match &columns.currency {
-            Some(choice) => self
-                .sheet
-                .values(choice.column)
-                .filter_map(Currency::parse)
-                .collect(),
-            None => Vec::from_iter(Currency::parse("EUR")),
+    /// Asks where an amount has more decimals than the currency of its row: one of the two columns is not what it seems.
+    fn ask_for_fine_amounts(&mut self, columns: &Columns, writing: (char, Option<char>)) {
+        let (Some(amount), Some(currency)) = (&columns.amount, &columns.currency) else {
+            return;
+        };
+        let is_fine = |cells: &[String]| {
+            let number = shape::number(&cells[amount.column], writing)?;
+            let exponent = Currency::parse(&cells[currency.column])?.exponent()?;
+            Some(number.scale > u32::from(exponent))
+        };
+        let fine = self
+            .sheet
+            .rows
+            .iter()
+            .find(|(_, cells)| is_fine(cells) == Some(true));
+        if let Some((line, cells)) = fine {
+            let question = format!(
+                "line {line} has {} in column {} and {} in column {}, which has fewer decimals; is the amount in another currency?",
+                shown(&cells[amount.column]),
+                shown(&self.name(amount.column)),
+                shown(&cells[currency.column]),
+                shown(&self.name(currency.column))
+            );
+            self.ask("records.default.money.amount.currency", &question);
         }
     }
 
@@ -306,7 +319,7 @@ impl Draft {
         let amount = columns.amount.as_ref()?.column;
         let (mut positive, mut negative) = (0, 0);
         for (_, cells) in &self.sheet.rows {
-            let part = |column: usize| hundred_thousandths(&cells[column], writing);
+            let part = |column: usize| billionths(&cells[column], writing);
             let (Some(amount), Some(fee), Some(net)) =
                 (part(amount), part(fee.column), part(net.column))
             else {
@@ -353,12 +366,12 @@ impl Draft {
     }
 }
 
-/// A cell in 1/100,000 of the currency with its sign: fine enough to add, whatever the currency.
-fn hundred_thousandths(cell: &str, writing: (char, Option<char>)) -> Option<i128> {
+/// A cell in billionths of the currency with its sign: fine enough to add, whatever the currency.
+fn billionths(cell: &str, writing: (char, Option<char>)) -> Option<i128> {
     let number = shape::number(cell, writing)?;
     let value = number
         .mantissa
-        .checked_mul(10_i128.pow(5_u32.checked_sub(number.scale)?))?;
+        .checked_mul(10_i128.pow(9_u32.checked_sub(number.scale)?))?;
     Some(if shape::is_negative(cell) {
         -value.abs()
     } else {

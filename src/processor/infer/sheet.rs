@@ -18,6 +18,8 @@ pub(super) struct Sheet {
     pub delimiter: char,
     /// Physical line of the header.
     pub header_line: u32,
+    /// An earlier line whose first cell is that of the header.
+    pub header_twin: Option<u32>,
     pub header: Vec<String>,
     /// Rows as wide as the header or filled up to it, with their lines.
     pub rows: Vec<(u32, Vec<String>)>,
@@ -158,6 +160,8 @@ fn is_header(line: &Line, width: usize) -> bool {
 fn sheet(encoding: Found, delimiter: char, mut lines: Vec<Line>, at: usize) -> Sheet {
     let mut rest = lines.split_off(at);
     let header = rest.remove(0);
+    let is_twin = |line: &&Line| line.cells[0] == header.cells[0];
+    let header_twin = lines.iter().find(is_twin).map(|line| line.line);
     let named = header
         .cells
         .iter()
@@ -174,6 +178,7 @@ fn sheet(encoding: Found, delimiter: char, mut lines: Vec<Line>, at: usize) -> S
         encoding,
         delimiter,
         header_line: header.line,
+        header_twin,
         narrow: 0,
         wide_but_empty: 0,
         wide: 0,
