@@ -118,8 +118,8 @@ pub(crate) fn moment(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    if let Some(at) = Instant::parse(text) {
-        // A leap second is read, and written as the second that follows; years beyond four digits are not written.
+    // Years of more than four digits are not written as they are read.
+    if let Some(at) = Instant::parse(text).filter(|at| at.0 < 253_402_300_800_000_000) {
         assert_eq!(Instant::parse(&at.to_string()), Some(at), "{text:?}");
     }
     if let Some(span) = Span::parse(text) {

@@ -249,7 +249,7 @@ pub enum Command {
     /// The scheduled job: read, compare, record breaks and repairs, advance the watermark, report
     Run(RunArgs),
     /// Compare without memory: files against a file, or the configured sources; writes nothing
-    Diff(DiffArgs),
+    Diff(Box<DiffArgs>),
     /// The breaks that are open, and what a person decides about them
     #[command(subcommand)]
     Breaks(BreaksCommand),

@@ -21,6 +21,8 @@ struct Step {
 /// A folder of the sample data, and its runs on one store.
 struct Case {
     folder: &'static str,
+    /// A day before every row that a run judges.
+    from: &'static str,
     steps: &'static [Step],
 }
 
@@ -34,6 +36,7 @@ const ONCE: &[Step] = &[Step {
 const fn once(folder: &'static str) -> Case {
     Case {
         folder,
+        from: "2026-03-01",
         steps: ONCE,
     }
 }
@@ -41,6 +44,7 @@ const fn once(folder: &'static str) -> Case {
 const CASES: &[Case] = &[
     Case {
         folder: "sample-data/canonical/night",
+        from: "2026-03-06",
         steps: &[
             Step {
                 config: "paysweep.toml",
@@ -209,8 +213,8 @@ fn a_second_run_writes_no_repair_and_tells_the_same_open_breaks_with_their_age()
         // Nothing that was in order is lost: the whole files again, without a memory, match as many.
         let whole = scene
             .say(&format!(
-                "run --config {}/{} --from 2026-03-06 --to {} --as-of {} -f json",
-                case.folder, case.steps[0].config, later.as_of, later.as_of
+                "run --config {}/{} --from {} --to {} --as-of {} -f json",
+                case.folder, case.steps[0].config, case.from, later.as_of, later.as_of
             ))
             .json();
         let matched = |report: &Value| report["summary"]["matched"].as_u64().expect("a count");

@@ -150,9 +150,10 @@ impl Compiler<'_> {
         let mut minus = MinusForms::default();
         for form in wire.minus.iter().flatten() {
             let words = [("brackets", true), ("trailing", false)];
-            match self.word("records.default.money.minus", form, words)? {
-                true => minus.brackets = true,
-                false => minus.trailing = true,
+            if self.word("records.default.money.minus", form, words)? {
+                minus.brackets = true;
+            } else {
+                minus.trailing = true;
             }
         }
         Ok(AmountFormat {

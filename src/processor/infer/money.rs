@@ -181,22 +181,24 @@ impl Draft {
             })
             .collect();
         let values = cells.iter().map(String::as_str);
-        let writing = shape::writing(values.clone());
+        let writing = shape::writing(&values);
         let has_group = |group: Option<char>| {
             group.is_some_and(|sign| cells.iter().any(|cell| cell.contains(sign)))
         };
+        // Only a number that can be read in one way shows that there are decimals.
         let is_whole = match &writing {
             Writing::Is(decimal, group) => values.clone().all(|value| {
-                shape::number(value, (*decimal, *group))
-                    .is_some_and(|number: Number| number.scale == 0)
+                let number: Option<Number> = shape::number(value, (*decimal, *group));
+                number.is_some_and(|number| number.scale == 0)
             }),
-            Writing::Unclear(_) | Writing::None(_) => false,
+            Writing::Unclear(_) => true,
+            Writing::None(_) => false,
         };
         if is_whole {
             text.push_str(&format!("unit = \"{OPEN}\"\n"));
             let example = values.clone().next().unwrap_or("0");
             let question = format!(
-                "no amount has decimals; is {} so many whole units of the currency (\"major\"), minor units such as cents (\"minor\"), or a number whose last two digits are always decimals (\"implied:2\")?",
+                "no amount surely has decimals; is {} so many whole units of the currency (\"major\"), minor units such as cents (\"minor\"), or a number whose last two digits are always decimals (\"implied:2\")?",
                 shown(example)
             );
             self.ask("records.default.money.unit", &question);

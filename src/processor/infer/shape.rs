@@ -213,7 +213,7 @@ pub(super) enum Writing {
     None(String),
 }
 
-pub(super) fn writing<'t>(values: impl Iterator<Item = &'t str> + Clone) -> Writing {
+pub(super) fn writing<'t>(values: &(impl Iterator<Item = &'t str> + Clone)) -> Writing {
     let fitting: Vec<(char, Option<char>)> = NUMBERS
         .iter()
         .copied()
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_way_amounts_are_written_is_told_by_the_values_or_asked_for() {
-        let told = |values: &[&str]| writing(values.iter().copied());
+        let told = |values: &[&str]| writing(&values.iter().copied());
         for (values, want) in [
             (&["12.50", "7"][..], Writing::Is('.', None)),
             (&["12,50", "7"], Writing::Is(',', None)),

@@ -1,7 +1,5 @@
 //! An unknown file as a table: encoding, delimiter, header, rows.
 
-use std::borrow::Cow;
-
 use crate::exit::Failure;
 use crate::processor::encoding::{self, Encoding};
 use crate::processor::table::{Records, trim};
@@ -94,7 +92,7 @@ struct Line {
     cells: Vec<String>,
 }
 
-fn lines(file: &str, text: &Cow<'_, str>, delimiter: char) -> Vec<Line> {
+fn lines(file: &str, text: &str, delimiter: char) -> Vec<Line> {
     let mut records = Records::new(
         file,
         text,
