@@ -249,7 +249,7 @@ pub enum Command {
     /// The scheduled job: read, compare, record breaks and repairs, advance the watermark, report
     Run(RunArgs),
     /// Compare without memory: files against a file, or the configured sources; writes nothing
-    Diff(DiffArgs),
+    Diff(Box<DiffArgs>),
     /// The breaks that are open, and what a person decides about them
     #[command(subcommand)]
     Breaks(BreaksCommand),
@@ -303,6 +303,18 @@ pub struct DiffArgs {
     /// Format of the operations: a built-in name, or a file; default: canonical
     #[arg(long, value_name = "PROFILE", requires = "operations")]
     pub profile: Option<String>,
+    /// With --profile generic: which column is what, e.g. amount=Gross; `profiles show generic` lists the fields
+    #[arg(long = "column", value_name = "FIELD=COLUMN", requires = "operations", value_parser = key_value_parser)]
+    pub columns: Vec<(String, String)>,
+    /// With --profile generic: the form of the file, e.g. decimal=, or zone=Europe/Paris
+    #[arg(long, value_name = "KEY=VALUE", requires = "operations", value_parser = key_value_parser)]
+    pub layout: Vec<(String, String)>,
+    /// With --profile generic: what a word of the kind column means, e.g. Sale=charge or Declined=charge:failed
+    #[arg(long = "kind", value_name = "WORD=KIND", requires = "operations", value_parser = word_parser)]
+    pub kinds: Vec<(String, String)>,
+    /// With --profile generic: what a word of the status column means, e.g. Done=succeeded
+    #[arg(long = "status", value_name = "WORD=STATUS", requires = "operations", value_parser = word_parser)]
+    pub statuses: Vec<(String, String)>,
     /// From the creation of an intent until its absence is news: 90s, 60m, 72h, 5d; default: 60m
     #[arg(long, value_name = "SPAN", value_parser = span_parser)]
     pub grace: Option<Span>,
@@ -450,6 +462,15 @@ pub enum ProfilesCommand {
         #[arg(value_name = "PROFILE")]
         name: String,
     },
+    /// Propose a profile for a file that nobody has described; prints TOML, questions included
+    Infer {
+        /// The processor's file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// What the profile calls itself; default: the name of the file
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+    },
 }
 
 impl Cli {
@@ -530,6 +551,24 @@ fn one_line(failure: Failure) -> String {
     } else {
         format!("{}; {}", failure.what, failure.remedy)
     }
+}
+
+/// `key=value`; the key is one of ours and holds no equals sign.
+fn key_value_parser(text: &str) -> Result<(String, String), String> {
+    let pair = text
+        .split_once('=')
+        .filter(|(key, value)| !key.is_empty() && !value.is_empty());
+    pair.map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .ok_or_else(|| "write it as KEY=VALUE".to_owned())
+}
+
+/// `word=meaning`; the meaning is one of ours and holds no equals sign, the word is the file's and may.
+fn word_parser(text: &str) -> Result<(String, String), String> {
+    let pair = text
+        .rsplit_once('=')
+        .filter(|(word, meaning)| !word.is_empty() && !meaning.is_empty());
+    pair.map(|(word, meaning)| (word.to_owned(), meaning.to_owned()))
+        .ok_or_else(|| "write it as WORD=MEANING".to_owned())
 }
 
 fn span_parser(text: &str) -> Result<Span, String> {

@@ -1,18 +1,29 @@
 //! The bytes of a file, whole: what every reader of files stands on.
 //!
 //! Decisions: only regular files are read (a link to one is one), so that nothing blocks and nothing is used up by looking
-//! at it. A file that changes while it is read is not read at all.
+//! at it. A file that changes while it is read is not read at all. What is packed with gzip is told by its first bytes,
+//! not by its name, and given unpacked, so that the same export is the same content either way.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
+use flate2::read::MultiGzDecoder;
+
 use crate::exit::{Exit, Failure};
 
-/// The bytes of a regular file that did not change meanwhile. `name` stands in errors.
+/// How a gzip member begins (RFC 1952, section 2.3.1).
+const GZIP_MARK: [u8; 2] = [0x1f, 0x8b];
+/// How a zip archive begins, a spreadsheet included.
+const ZIP_MARK: [u8; 4] = *b"PK\x03\x04";
+/// Most bytes that a packed file may hold: far above any export; a file made to fill the memory holds more.
+const UNPACKED_BYTES_MAX: u64 = 4 << 30;
+
+/// The bytes of a regular file that did not change meanwhile, unpacked where it is packed with gzip. `name` stands in
+/// errors.
 ///
-/// Fails with exit 2 where it is missing or no regular file, 5 where it may not be read, 3 where it changed, 75 where
-/// reading failed.
+/// Fails with exit 2 where it is missing, no regular file, an archive or packed and damaged, 5 where it may not be read,
+/// 3 where it changed, 75 where reading failed.
 pub fn read_unchanged(name: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     let before = fs::metadata(path).map_err(|error| unreadable(name, &error))?;
     if !before.is_file() {
@@ -32,7 +43,7 @@ pub fn read_unchanged(name: &str, path: &Path) -> Result<Vec<u8>, Failure> {
         && identity(&before) == identity(&opened)
         && before.len() == bytes.len() as u64;
     if is_same {
-        return Ok(bytes);
+        return unpacked(name, bytes, UNPACKED_BYTES_MAX);
     }
     Err(Failure::new(
         Exit::Incomplete,
@@ -42,6 +53,44 @@ pub fn read_unchanged(name: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     .remedy(
         "run again when the export is finished; write exports under another name and rename them",
     ))
+}
+
+/// The content of a file that may be packed; at most so many bytes of it.
+fn unpacked(name: &str, bytes: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, Failure> {
+    if bytes.starts_with(&ZIP_MARK) {
+        return Err(
+            Failure::rejected(format!("{name}: is a zip archive or a spreadsheet"))
+                .why("only text and text packed with gzip are read")
+                .remedy(
+                    "unpack the archive, or export the report as CSV instead of as a spreadsheet",
+                ),
+        );
+    }
+    if !bytes.starts_with(&GZIP_MARK) {
+        return Ok(bytes);
+    }
+    let damaged = |error: &io::Error| {
+        let finding = match error.kind() {
+            io::ErrorKind::UnexpectedEof => "the packed file is cut off".to_owned(),
+            _ => format!("the packed file is damaged: {error}"),
+        };
+        Failure::rejected(format!("{name}: {finding}"))
+            .why("what a packed file holds is read to its check sum or not at all")
+            .remedy("fetch or export the file again")
+    };
+    let mut content = Vec::new();
+    MultiGzDecoder::new(bytes.as_slice())
+        .take(bytes_max + 1)
+        .read_to_end(&mut content)
+        .map_err(|error| damaged(&error))?;
+    if content.len() as u64 > bytes_max {
+        return Err(Failure::rejected(format!(
+            "{name}: the packed file holds more than {bytes_max} bytes"
+        ))
+        .why("so much is taken for a file that was made to fill the memory")
+        .remedy("export shorter periods"));
+    }
+    Ok(content)
 }
 
 /// What tells a file from its successor.
@@ -81,7 +130,48 @@ pub fn unreadable(name: &str, error: &io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
+
+    fn packed(text: &str) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text.as_bytes()).expect("packed");
+        encoder.finish().expect("packed")
+    }
+
+    #[test]
+    fn a_packed_file_is_read_whole_or_not_at_all() {
+        let text = "id,amount\na,1\nb,2\n";
+        let whole = packed(text);
+        let members = [packed("id,amount\na,1\n"), packed("b,2\n")].concat();
+        for bytes in [text.as_bytes().to_vec(), whole.clone(), members.clone()] {
+            assert_eq!(unpacked("a", bytes, 18).expect("read"), text.as_bytes());
+        }
+        // Cut anywhere, between two members as well, there is no silent half; one member alone is a whole file.
+        for cut in 2..whole.len() {
+            let failure = unpacked("a", whole[..cut].to_vec(), 99).expect_err("cut off");
+            assert!(failure.what.contains("cut off"), "{cut}: {failure}");
+        }
+        let mut changed = whole.clone();
+        let at = whole.len() - 6;
+        changed[at] ^= 1;
+        let tailed = [whole.clone(), b"and more behind the end".to_vec()].concat();
+        for (bytes, want) in [
+            (members[..members.len() - 1].to_vec(), "cut off"),
+            (changed, "damaged"),
+            (tailed, "damaged"),
+            (b"PK\x03\x04rest".to_vec(), "spreadsheet"),
+        ] {
+            let failure = unpacked("a", bytes, 99).expect_err("refused");
+            assert!(failure.what.contains(want), "{failure}");
+        }
+        let failure = unpacked("a", whole, 17).expect_err("too much");
+        assert!(failure.what.contains("more than 17 bytes"), "{failure}");
+    }
 
     #[test]
     fn a_file_that_may_not_be_read_is_denied() {

@@ -92,7 +92,7 @@ impl Span {
             'w' => 604_800,
             _ => return None,
         };
-        if count < 0 || text.starts_with('+') {
+        if text.starts_with(['+', '-']) {
             return None;
         }
         count

@@ -15,6 +15,7 @@ use crate::model::repair::RepairState;
 use crate::model::run::{Basis, CompleteThrough, Window};
 use crate::model::stored::StoredOperations;
 use crate::processor::ReadRules;
+use crate::processor::generic::{self, GenericRules, Part};
 use crate::reconcile::rules::{Frame, PerKind, Rules};
 use crate::reconcile::{self, Outcome, recognise};
 use crate::settings::window::{self, WindowChoice};
@@ -201,9 +202,7 @@ fn typed(
     zone: &Zone,
     as_of: Instant,
 ) -> Result<Sides, Failure> {
-    let profile = prepare::profile(&ProfileRef::parse(
-        arguments.profile.as_deref().unwrap_or("canonical"),
-    ))?;
+    let profile = prepare::profile(&profile_of(arguments)?)?;
     let mut rules = Rules::new(TYPED);
     rules.payout_span = profile.spans.payout_span;
     if let Some(grace) = arguments.grace {
@@ -232,6 +231,33 @@ fn typed(
         }],
         intents,
     })
+}
+
+/// The profile that was typed, with what was typed about the profile generic.
+fn profile_of(arguments: &DiffArgs) -> Result<ProfileRef, Failure> {
+    let name = arguments.profile.as_deref().unwrap_or("canonical");
+    let mut rules = GenericRules::default();
+    for (part, told) in [
+        (Part::Column, &arguments.columns),
+        (Part::Layout, &arguments.layout),
+        (Part::Kind, &arguments.kinds),
+        (Part::Status, &arguments.statuses),
+    ] {
+        for (key, value) in told {
+            rules.enter(part, key, value)?;
+        }
+    }
+    if name == generic::NAME {
+        return Ok(ProfileRef::Generic(Box::new(rules)));
+    }
+    if rules.is_empty() {
+        return Ok(ProfileRef::parse(name));
+    }
+    Err(Failure::rejected(format!(
+        "--column, --layout, --kind and --status belong to the profile generic, and --profile is {name}"
+    ))
+    .why("every other profile says by itself what the columns are")
+    .remedy("write --profile generic, or leave them out"))
 }
 
 /// The sources of the configuration.

@@ -126,6 +126,9 @@ async fn short(
         Command::Init(arguments) => init::execute(arguments, world),
         Command::Profiles(ProfilesCommand::List) => profiles::list(world),
         Command::Profiles(ProfilesCommand::Show { name }) => profiles::show(name, world),
+        Command::Profiles(ProfilesCommand::Infer { file, name }) => {
+            profiles::infer(file, name.as_deref(), world)
+        }
         Command::Migrate => migrate::execute(common, world).await,
     }
 }

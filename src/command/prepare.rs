@@ -7,6 +7,7 @@ use crate::exit::Failure;
 use crate::intents::csv as intents_csv;
 use crate::model::intent::Intents;
 use crate::processor::ReadRules;
+use crate::processor::generic::{self, GenericRules};
 use crate::processor::profile::Profile;
 use crate::reconcile::rules::Rules;
 use crate::settings::{IntentsKind, ProfileRef, Settings, SourceSettings, Spans};
@@ -85,6 +86,8 @@ pub(crate) fn read(
 /// Loads a profile: built in, or from its file.
 pub(crate) fn profile(reference: &ProfileRef) -> Result<Profile, Failure> {
     match reference {
+        ProfileRef::Generic(rules) => rules.profile(),
+        ProfileRef::BuiltIn(name) if name == generic::NAME => GenericRules::default().profile(),
         ProfileRef::BuiltIn(name) => {
             let text = crate::processor::built_in(name).ok_or_else(|| {
                 let known: Vec<&str> = crate::processor::built_in_names().collect();

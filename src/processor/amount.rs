@@ -16,7 +16,18 @@ pub(super) struct AmountFormat {
     pub currency_sign: Option<String>,
     /// `.91` is 0.91.
     pub bare_fraction: bool,
+    /// Where a minus may stand beside in front of the number.
+    pub minus: MinusForms,
     pub exponents: Exponents,
+}
+
+impl AmountFormat {
+    /// Whether more than digits and a sign in front may stand in a cell.
+    fn has_signs_around(&self) -> bool {
+        self.currency_sign.is_some()
+            || self.unit == Unit::MajorSignedText
+            || self.minus != MinusForms::default()
+    }
 }
 
 /// What a written 1 is worth.
@@ -32,6 +43,15 @@ pub(super) enum Unit {
     MinorDecimal,
     /// Major units with a sign, white space and a currency sign: `- $1,150.00`.
     MajorSignedText,
+}
+
+/// Forms of a negative number that are read only where a profile declares them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct MinusForms {
+    /// `(15.00)`
+    pub brackets: bool,
+    /// `15.00-`
+    pub trailing: bool,
 }
 
 /// The decimal sign.
@@ -176,22 +196,21 @@ impl<'p> AmountReader<'p> {
         } else {
             cell
         };
-        let number =
-            if self.format.currency_sign.is_some() || self.format.unit == Unit::MajorSignedText {
-                let (is_negative, rest) = without_signs(text, self.format.currency_sign.as_deref())
-                    .ok_or(AmountError::NotANumber)?;
-                let number = self.digits(rest, line)?;
-                Number {
-                    mantissa: if is_negative {
-                        -number.mantissa
-                    } else {
-                        number.mantissa
-                    },
-                    ..number
-                }
-            } else {
-                self.digits(text, line)?
-            };
+        let number = if self.format.has_signs_around() {
+            let (is_negative, rest) =
+                without_signs(text, self.format).ok_or(AmountError::NotANumber)?;
+            let number = self.digits(rest, line)?;
+            Number {
+                mantissa: if is_negative {
+                    -number.mantissa
+                } else {
+                    number.mantissa
+                },
+                ..number
+            }
+        } else {
+            self.digits(text, line)?
+        };
         match self.format.unit {
             Unit::Minor | Unit::Implied(_) if number.scale > 0 => Err(AmountError::MinorDecimals),
             _ => Ok(number),
@@ -254,13 +273,8 @@ impl<'p> AmountReader<'p> {
             // Zeros that the currency does not have may as well be thousands: 1.000 is one euro or a thousand.
             return Err(AmountError::TooFine(iso));
         }
-        let source = match self.format.unit {
-            Unit::Major | Unit::MajorSignedText => 0,
-            Unit::Minor | Unit::MinorDecimal => u32::from(known.source),
-            Unit::Implied(digits) => digits,
-        };
         let major = Number {
-            scale: number.scale + source,
+            scale: number.scale + self.scale_of_unit(known),
             ..number
         };
         match (major.to_minor(iso), self.format.unit) {
@@ -275,6 +289,32 @@ impl<'p> AmountReader<'p> {
                     .map(Minor::Rest)
                     .map_err(|_| AmountError::Overflow)
             }
+        }
+    }
+
+    /// The same, rounded to the nearest minor unit, half away from zero.
+    pub(super) fn rounded(
+        &mut self,
+        number: Number,
+        currency: Currency,
+    ) -> Result<Minor, AmountError> {
+        let known = self.known(currency);
+        let Some(iso) = known.iso else {
+            return self.minor(number, currency);
+        };
+        let scale = number.scale + self.scale_of_unit(known);
+        Number { scale, ..number }
+            .to_minor_half_up(iso)
+            .map(Minor::Exact)
+            .map_err(|_| AmountError::Overflow)
+    }
+
+    /// How many decimals of the major unit the format's unit implies.
+    fn scale_of_unit(&self, known: Known) -> u32 {
+        match self.format.unit {
+            Unit::Major | Unit::MajorSignedText => 0,
+            Unit::Minor | Unit::MinorDecimal => u32::from(known.source),
+            Unit::Implied(digits) => digits,
         }
     }
 
@@ -359,35 +399,43 @@ pub(super) fn unguarded_text(cell: &str) -> &str {
     }
 }
 
-/// The unsigned number behind signs, white space and a currency sign, and whether it is negative.
-fn without_signs<'t>(text: &'t str, currency_sign: Option<&str>) -> Option<(bool, &'t str)> {
+/// The unsigned number between signs, brackets, white space and a currency sign, and whether it is negative. Each may
+/// stand there once.
+fn without_signs<'t>(text: &'t str, format: &AmountFormat) -> Option<(bool, &'t str)> {
+    const SIGNS: [char; 3] = ['-', '+', '\u{2212}'];
+    let currency = format.currency_sign.as_deref();
     let mut rest = text;
-    let mut sign = None;
+    let mut is_negative = None;
     let mut has_currency = false;
     loop {
-        if let Some(unsigned) = rest.strip_prefix(['-', '+', '\u{2212}']) {
-            if sign.is_some() {
-                return None;
-            }
-            sign = Some(!rest.starts_with('+'));
-            rest = unsigned.trim_start();
-        } else if let Some(bare) = currency_sign.and_then(|sign| rest.strip_prefix(sign)) {
-            if has_currency {
-                return None;
-            }
-            has_currency = true;
-            rest = bare.trim_start();
+        let (bare, sign) = if let Some(unsigned) = rest.strip_prefix(SIGNS) {
+            (unsigned, Some(!rest.starts_with('+')))
+        } else if let Some(unsigned) = rest.strip_suffix(SIGNS).filter(|_| format.minus.trailing) {
+            (unsigned, Some(!rest.ends_with('+')))
+        } else if let Some(inner) = rest
+            .strip_prefix('(')
+            .and_then(|rest| rest.strip_suffix(')'))
+            .filter(|_| format.minus.brackets)
+        {
+            (inner, Some(true))
+        } else if let Some(bare) =
+            currency.and_then(|sign| rest.strip_prefix(sign).or(rest.strip_suffix(sign)))
+        {
+            (bare, None)
         } else {
-            break;
-        }
-    }
-    if let Some(bare) = currency_sign.and_then(|sign| rest.strip_suffix(sign)) {
-        if has_currency {
+            return Some((is_negative.unwrap_or(false), rest));
+        };
+        let is_second = match sign {
+            Some(_) => is_negative.is_some(),
+            None => has_currency,
+        };
+        if is_second {
             return None;
         }
-        rest = bare.trim_end();
+        is_negative = is_negative.or(sign);
+        has_currency |= sign.is_none();
+        rest = bare.trim();
     }
-    Some((sign.unwrap_or(false), rest))
 }
 
 /// Whether a text is an id that a spreadsheet has turned into a number: `1.23E+22`.
@@ -417,6 +465,7 @@ mod tests {
             decimal,
             currency_sign: None,
             bare_fraction: false,
+            minus: MinusForms::default(),
             exponents: Exponents::default(),
         }
     }
@@ -538,6 +587,41 @@ mod tests {
             (&text, "€5", "USD", Err(AmountError::NotANumber)),
         ] {
             assert_eq!(minor(format, cell, code), want, "{cell} {code}");
+        }
+    }
+
+    #[test]
+    fn a_minus_stands_where_it_is_declared_and_only_once() {
+        let with = |brackets, trailing, currency: &str| AmountFormat {
+            minus: MinusForms { brackets, trailing },
+            currency_sign: Some(currency.to_owned()).filter(|sign| !sign.is_empty()),
+            ..format(Unit::Major, Decimal::Is(COMMA))
+        };
+        let (brackets, trailing) = (with(true, false, ""), with(false, true, ""));
+        let euro = with(true, true, "€");
+        for (format, cell, want) in [
+            (&brackets, "(1.234,56)", Ok(Minor::Exact(-123_456))),
+            (&brackets, "( 12,00 )", Ok(Minor::Exact(-1200))),
+            (&brackets, "-12,00", Ok(Minor::Exact(-1200))),
+            (&brackets, "12,00-", Err(AmountError::NotANumber)),
+            (&brackets, "(12,00", Err(AmountError::NotANumber)),
+            (&brackets, "12,00)", Err(AmountError::NotANumber)),
+            (&brackets, "-(12,00)", Err(AmountError::NotANumber)),
+            (&brackets, "((12,00))", Err(AmountError::NotANumber)),
+            (&brackets, "()", Err(AmountError::NotANumber)),
+            (&trailing, "1.234,56-", Ok(Minor::Exact(-123_456))),
+            (&trailing, "12,00+", Ok(Minor::Exact(1200))),
+            (&trailing, "12,00 -", Ok(Minor::Exact(-1200))),
+            (&trailing, "-12,00-", Err(AmountError::NotANumber)),
+            (&trailing, "12,00--", Err(AmountError::NotANumber)),
+            (&trailing, "-", Err(AmountError::NotANumber)),
+            (&trailing, "(12,00)", Err(AmountError::NotANumber)),
+            (&euro, "(12,00 €)", Ok(Minor::Exact(-1200))),
+            (&euro, "€ (12,00)", Ok(Minor::Exact(-1200))),
+            (&euro, "12,00-\u{a0}€", Ok(Minor::Exact(-1200))),
+            (&euro, "€12,00€", Err(AmountError::NotANumber)),
+        ] {
+            assert_eq!(minor(format, cell, "EUR"), want, "{cell}");
         }
     }
 

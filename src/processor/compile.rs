@@ -55,6 +55,7 @@ pub(super) fn compile(origin: &str, wire: ProfileWire) -> Result<Profile, Failur
         patterns: Vec::new(),
         context: Vec::new(),
     };
+    compiler.refuse_open_questions(&wire)?;
     compiler.profile(wire)
 }
 
@@ -333,6 +334,26 @@ impl Compiler<'_> {
         self.refuse("there is no table [maps.kind]")
             .why("what kind of operation a row is has to be told by a column of the file")
             .remedy("name the column, and the kind of each of its words")
+    }
+
+    /// What `profiles infer` could not know has to be answered before anything is read.
+    fn refuse_open_questions(&self, wire: &ProfileWire) -> Result<(), Failure> {
+        match wire.profile.open_questions.as_deref().unwrap_or_default() {
+            [] => Ok(()),
+            questions => Err(self
+                .refuse(&format!(
+                    "the profile has {}: {}",
+                    match questions {
+                        [_] => "an open question".to_owned(),
+                        several => format!("{} open questions", several.len()),
+                    },
+                    questions.join("; ")
+                ))
+                .why("what a file cannot say about itself is never guessed")
+                .remedy(
+                    "write the answer into the profile and delete the question from open_questions",
+                )),
+        }
     }
 
     fn refuse_foreign_tables(&self, wire: &ProfileWire) -> Result<(), Failure> {

@@ -6,6 +6,7 @@
 
 use super::amount::AmountReader;
 use super::balance::RunningBalance;
+use super::preamble::PreambleTotal;
 use super::profile::{HeaderForm, Profile};
 use super::proof::Proof;
 use super::row::{Draft, RowReader};
@@ -53,6 +54,7 @@ pub fn decode(
     let text = encoding::decode(profile.layout.encoding, file_name, bytes)?;
     into.text.reserve(text.len());
     let (mut records, bound) = bound::open(profile, rules, file_name, &text)?;
+    let mut total = PreambleTotal::find(profile, file_name, &text, &records)?;
     let mut amounts = AmountReader::new(&bound.amounts, profile.layout.strip_text_guard);
     let mut reader = RowReader::new(profile, rules, &bound);
     let mut proof = Proof::new(profile);
@@ -102,9 +104,16 @@ pub fn decode(
             }
             Err(failure) => return Err(failure),
         };
+        if let Some(total) = &mut total {
+            total.add(&draft.operation());
+        }
         keep(&draft, rules, file_index, &mut facts, into);
     }
     facts.is_verified = proof.finish(file_name, &mut amounts)?;
+    if let Some(total) = total {
+        total.finish(&mut amounts)?;
+        facts.is_verified = true;
+    }
     if let Some(sections) = &sections {
         facts.is_verified |= sections.finish(file_name)?;
     }

@@ -16,7 +16,7 @@ pub enum RowWidth {
     AllowShort,
     /// More are allowed; what stands behind the header's last column is not read.
     AllowLong,
-    /// More are allowed where they are empty.
+    /// Fields behind the last column that has a name may be there or not, where they are empty.
     AllowTrailingEmpty,
 }
 
@@ -226,8 +226,9 @@ impl Header {
             RowWidth::AllowShort => found <= self.width,
             RowWidth::AllowLong => found >= self.width,
             RowWidth::AllowTrailingEmpty => {
-                found >= self.width
-                    && (self.width..found).all(|position| trim(row.get(position)).is_empty())
+                let named = self.names.iter().rposition(|name| !name.is_empty());
+                let least = named.map_or(self.width, |last| last + 1);
+                found >= least && (least..found).all(|position| trim(row.get(position)).is_empty())
             }
         };
         if !fits {

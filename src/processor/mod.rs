@@ -12,7 +12,10 @@
 //! | `amount`, `moment` | cells to minor units and to instants |
 //! | `dates` | the order of day and month, where a profile allows both |
 //! | `sections` | lines that say what they are: headers, rows, counts and totals |
+//! | `preamble` | a total above the header |
 //! | `balance` | the running balance of a statement |
+//! | [`generic`] | a profile told in a few words |
+//! | [`infer`] | the profile that an unknown file may have |
 //! | `proof` | what a file promises about its own completeness |
 //! | [`nearest`] | "did you mean" |
 //!
@@ -25,9 +28,12 @@ mod compile;
 pub mod csv;
 mod dates;
 pub mod encoding;
+pub mod generic;
 pub mod header;
+pub mod infer;
 mod moment;
 pub mod nearest;
+mod preamble;
 pub mod profile;
 mod proof;
 mod row;
@@ -42,7 +48,49 @@ pub(crate) use amount::is_exponent_notation;
 pub(crate) use moment::{is_plausible, rfc3339};
 
 /// The profiles that come with paysweep: name and text.
-pub const BUILT_IN: &[(&str, &str)] = &[("canonical", include_str!("profiles/canonical.toml"))];
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("canonical", include_str!("profiles/canonical.toml")),
+    (
+        "amazonpay.settlement",
+        include_str!("profiles/amazonpay.settlement.toml"),
+    ),
+    (
+        "checkoutcom.financial_actions",
+        include_str!("profiles/checkoutcom.financial_actions.toml"),
+    ),
+    (
+        "checkoutcom.settlement_breakdown",
+        include_str!("profiles/checkoutcom.settlement_breakdown.toml"),
+    ),
+    (
+        "gocardless.payout_items",
+        include_str!("profiles/gocardless.payout_items.toml"),
+    ),
+    (
+        "klarna.settlement",
+        include_str!("profiles/klarna.settlement.toml"),
+    ),
+    (
+        "mollie.settlement",
+        include_str!("profiles/mollie.settlement.toml"),
+    ),
+    (
+        "razorpay.settlements",
+        include_str!("profiles/razorpay.settlements.toml"),
+    ),
+    (
+        "shopify.payouts",
+        include_str!("profiles/shopify.payouts.toml"),
+    ),
+    (
+        "square.transactions",
+        include_str!("profiles/square.transactions.toml"),
+    ),
+    (
+        "wise.statement",
+        include_str!("profiles/wise.statement.toml"),
+    ),
+];
 
 /// The text of a built-in profile.
 pub fn built_in(name: &str) -> Option<&'static str> {

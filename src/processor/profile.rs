@@ -151,6 +151,8 @@ pub(super) struct Layout {
     /// The number of a report in the name of its file: the first group.
     pub series: Option<Regex>,
     pub skip: Vec<SkipRule>,
+    /// Name of a total above the header, to which the rows have to add up.
+    pub preamble_total: Option<String>,
     pub end_marker: Option<String>,
     pub controls: Vec<ControlRule>,
     pub expect_rows: Option<u64>,
@@ -303,6 +305,8 @@ pub(super) struct MoneyRules {
     pub settle_net: Vec<AmountRule>,
     pub settle_gross: Vec<AmountRule>,
     pub fee_total: Vec<AmountRule>,
+    /// The fee is what is missing from the amount in the net, in one currency.
+    pub fee_is_amount_less_net: bool,
     pub fees: Vec<AmountRule>,
     /// The account's balance after the row.
     pub balance: Vec<AmountRule>,
@@ -318,6 +322,8 @@ pub(super) struct AmountRule {
     pub currency: CurrencyFrom,
     /// The written number has the opposite sign.
     pub is_negated: bool,
+    /// A number that is finer than a minor unit is rounded to it, half away from zero.
+    pub rounds: bool,
     /// Only for rows of these kinds; empty = all.
     pub when_kind: Vec<OperationKind>,
     /// Only for rows of these statuses; empty = all.
@@ -388,8 +394,9 @@ impl WordMap {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
     pub kind: Option<OperationKind>,
-    /// The kind instead where the amount is above or below zero.
+    /// The kind instead where the amount is above, at or below zero.
     pub positive: Option<OperationKind>,
+    pub zero: Option<OperationKind>,
     pub negative: Option<OperationKind>,
     pub status: Option<OperationStatus>,
     pub is_final: bool,

@@ -139,7 +139,7 @@ impl<'p> RowReader<'p> {
         self.money(&mut draft, row, place, amounts, skip.is_some())?;
         draft.facts.kind = match draft.facts.amount_minor {
             1.. => meaning.positive,
-            0 => None,
+            0 => meaning.zero,
             _ => meaning.negative,
         }
         .unwrap_or(meaning.kind);

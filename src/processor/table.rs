@@ -208,6 +208,11 @@ impl<'t> Records<'t> {
         records
     }
 
+    /// A walker at the first line of a text, that reads as this one does.
+    pub fn again<'a>(&self, file: &'a str, text: &'a str) -> Records<'a> {
+        Records::new(file, text, self.delimiter, self.quote)
+    }
+
     /// Goes to the next record; `false` at the end of the text. A blank line is a record of one empty cell.
     ///
     /// Rejects an open quote, text behind a closing quote, and what exceeds the caps.

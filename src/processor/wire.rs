@@ -46,6 +46,7 @@ pub(super) struct NameWire {
     pub title: Option<String>,
     pub evidence: Option<String>,
     pub checked_on: Option<DateWire>,
+    pub open_questions: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -64,6 +65,7 @@ pub(super) struct CsvWire {
     pub skip_rows: Option<Vec<SkipWire>>,
     pub series: Option<String>,
     pub refuse: Option<BTreeMap<String, String>>,
+    pub preamble_total: Option<String>,
     pub end_marker: Option<String>,
     pub control_rows: Option<Vec<ControlWire>>,
     pub expect_rows: Option<u64>,
@@ -241,11 +243,12 @@ pub(super) struct MoneyWire {
     pub decimal: Option<String>,
     pub group: Option<String>,
     pub currency_sign: Option<String>,
+    pub minus: Option<Vec<String>>,
     pub exponents: Option<TextOr<BTreeMap<String, u8>>>,
     pub amount: OneOrMany<AmountWire>,
     pub settle_net: Option<OneOrMany<AmountWire>>,
     pub settle_gross: Option<TextOr<OneOrMany<AmountWire>>>,
-    pub fee_total: Option<OneOrMany<AmountWire>>,
+    pub fee_total: Option<TextOr<OneOrMany<AmountWire>>>,
     pub fees: Option<Vec<AmountWire>>,
     pub fx_rate: Option<ColumnWire>,
     pub balance: Option<AmountWire>,
@@ -265,6 +268,7 @@ pub(super) struct AmountWire {
     pub cost_when: Option<Vec<String>>,
     pub sign: Option<String>,
     pub currency: Option<ColumnWire>,
+    pub finer: Option<String>,
     pub when_kind: Option<Vec<String>>,
     pub when_status: Option<Vec<String>>,
 }
@@ -292,6 +296,7 @@ pub(super) struct WordWire {
     pub is_final: Option<bool>,
     pub ignore: Option<String>,
     pub positive: Option<String>,
+    pub zero: Option<String>,
     pub negative: Option<String>,
 }
 

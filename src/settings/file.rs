@@ -20,6 +20,7 @@ use crate::exit::{Exit, Failure};
 use crate::model::breaks::{BreakClass, Policy};
 use crate::model::run::CompleteThrough;
 use crate::money::{Currency, NumberFormat};
+use crate::processor::generic::{self, GenericRules, Part};
 use crate::processor::{DateOrder, Mode, ReadRules, ScopeRule};
 use crate::reconcile::rules::{Guards, Rules};
 use crate::time::{Instant, Span, Zone, parse_point};
@@ -300,6 +301,7 @@ pub(super) fn read_failure(path: &Path, error: &std::io::Error) -> Failure {
 const SOURCE_KEYS: &[&str] = &[
     "kind",
     "profile",
+    "generic",
     "files",
     "start",
     "complete_through",
@@ -423,9 +425,26 @@ fn source(
         can_look_up: false,
         ..shared.clone()
     };
+    let (profile, profile_text) = match table.get("generic") {
+        Some(value) if profile_name == generic::NAME => {
+            let rules = generic_rules(&value)?;
+            (
+                ProfileRef::Generic(Box::new(rules.clone())),
+                format!("{rules:?}"),
+            )
+        }
+        Some(value) => {
+            return Err(value
+                .error(format!(
+                    "profile = {profile_name:?} says by itself what the columns are"
+                ))
+                .remedy("write profile = \"generic\", or leave the key out"));
+        }
+        None => (profile_ref(document, profile_name), profile_name.to_owned()),
+    };
     let config_hash = hash_of(&[
         ("kind", "csv".to_owned()),
-        ("profile", profile_name.to_owned()),
+        ("profile", profile_text),
         ("files", files.join("\u{1f}")),
         ("complete_through", format!("{complete_through:?}")),
         ("lag", format!("{lag:?}")),
@@ -442,7 +461,7 @@ fn source(
     Ok(SourceSettings {
         name: name.to_owned(),
         kind: SourceKind::Csv,
-        profile: profile_ref(document, profile_name),
+        profile,
         files: files.iter().map(|file| document.resolve(file)).collect(),
         start,
         complete_through,
@@ -455,11 +474,31 @@ fn source(
     })
 }
 
+/// What `generic = { columns = {…}, layout = {…}, kinds = {…}, statuses = {…} }` tells about a format.
+fn generic_rules(value: &Value<'_>) -> Result<GenericRules, Failure> {
+    let lists: Vec<&str> = Part::ALL.iter().map(|(_, _, list)| *list).collect();
+    let table = value.table(&lists)?;
+    let mut rules = GenericRules::default();
+    for (part, _, list) in Part::ALL {
+        let Some(entries) = table.get(list) else {
+            continue;
+        };
+        for (key, entry) in entries.free_table()? {
+            let told = entry.some_text()?;
+            rules.enter(*part, key, told).map_err(|failure| Failure {
+                what: entry.error(failure.what).what,
+                ..failure
+            })?;
+        }
+    }
+    Ok(rules)
+}
+
 /// A name that ends in `.toml` or holds a path separator is a file.
 fn profile_ref(document: Document<'_>, name: &str) -> ProfileRef {
     match ProfileRef::parse(name) {
         ProfileRef::File(path) => ProfileRef::File(document.resolve(&path.to_string_lossy())),
-        built_in @ ProfileRef::BuiltIn(_) => built_in,
+        other @ (ProfileRef::BuiltIn(_) | ProfileRef::Generic(_)) => other,
     }
 }
 

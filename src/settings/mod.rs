@@ -20,6 +20,7 @@ use crate::model::intent::IntentKind;
 use crate::model::run::CompleteThrough;
 use crate::model::words;
 use crate::processor::ReadRules;
+use crate::processor::generic::GenericRules;
 use crate::reconcile::rules::{Guards, PerKind, Rules};
 use crate::report::Format;
 use crate::time::{Instant, Span, Zone};
@@ -154,6 +155,8 @@ pub enum ProfileRef {
     BuiltIn(String),
     /// A file.
     File(PathBuf),
+    /// The profile `generic`, as it was told.
+    Generic(Box<GenericRules>),
 }
 
 impl ProfileRef {

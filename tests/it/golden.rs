@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use paysweep::model::breaks::BreakClass;
+use paysweep::processor;
 use serde_json::Value;
 
 use crate::scene::{Scene, Told};
@@ -20,12 +21,30 @@ struct Step {
 /// A folder of the sample data, and its runs on one store.
 struct Case {
     folder: &'static str,
+    /// A day before every row that a run judges.
+    from: &'static str,
     steps: &'static [Step],
+}
+
+/// The one run of most cases.
+const ONCE: &[Step] = &[Step {
+    config: "paysweep.toml",
+    as_of: "2026-03-10T06:00:00Z",
+    expected: "expected",
+}];
+
+const fn once(folder: &'static str) -> Case {
+    Case {
+        folder,
+        from: "2026-03-01",
+        steps: ONCE,
+    }
 }
 
 const CASES: &[Case] = &[
     Case {
         folder: "sample-data/canonical/night",
+        from: "2026-03-06",
         steps: &[
             Step {
                 config: "paysweep.toml",
@@ -39,14 +58,17 @@ const CASES: &[Case] = &[
             },
         ],
     },
-    Case {
-        folder: "sample-data/lumipay/day",
-        steps: &[Step {
-            config: "paysweep.toml",
-            as_of: "2026-03-10T06:00:00Z",
-            expected: "expected",
-        }],
-    },
+    once("sample-data/lumipay/day"),
+    once("sample-data/amazonpay/settlement"),
+    once("sample-data/checkoutcom/financial_actions"),
+    once("sample-data/checkoutcom/settlement_breakdown"),
+    once("sample-data/gocardless/payout_items"),
+    once("sample-data/klarna/settlement"),
+    once("sample-data/mollie/settlement"),
+    once("sample-data/razorpay/settlements"),
+    once("sample-data/shopify/payouts"),
+    once("sample-data/square/transactions"),
+    once("sample-data/wise/statement"),
 ];
 
 fn root() -> &'static Path {
@@ -191,8 +213,8 @@ fn a_second_run_writes_no_repair_and_tells_the_same_open_breaks_with_their_age()
         // Nothing that was in order is lost: the whole files again, without a memory, match as many.
         let whole = scene
             .say(&format!(
-                "run --config {}/{} --from 2026-03-06 --to {} --as-of {} -f json",
-                case.folder, case.steps[0].config, later.as_of, later.as_of
+                "run --config {}/{} --from {} --to {} --as-of {} -f json",
+                case.folder, case.steps[0].config, case.from, later.as_of, later.as_of
             ))
             .json();
         let matched = |report: &Value| report["summary"]["matched"].as_u64().expect("a count");
@@ -238,6 +260,25 @@ fn what_is_next_resolves_what_was_open() {
         .map(|item| item["class"].as_str().expect("a class"))
         .collect();
     assert_eq!(resolved, ["duplicate_charge", "missing_processor"]);
+}
+
+#[test]
+fn every_built_in_profile_has_a_case() {
+    let shown: BTreeSet<String> = CASES
+        .iter()
+        .filter_map(|case| {
+            let config = root().join(case.folder).join(case.steps[0].config);
+            let config = std::fs::read_to_string(config).expect(case.folder);
+            let profile = config
+                .lines()
+                .find_map(|line| line.strip_prefix("profile = "))?;
+            Some(profile.split('"').nth(1)?.to_owned())
+        })
+        .collect();
+    let missing: Vec<&str> = processor::built_in_names()
+        .filter(|name| !shown.contains(*name))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
 }
 
 #[test]

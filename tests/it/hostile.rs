@@ -12,6 +12,7 @@ use paysweep::processor::encoding::{self, Encoding};
 use paysweep::processor::profile::Profile;
 use paysweep::processor::table::trim;
 use paysweep::processor::{ReadRules, built_in};
+use paysweep::time::{Instant, Span};
 
 use super::scene::{Scene, on_both};
 
@@ -272,6 +273,101 @@ fn an_amount_is_what_the_grammar_says_and_nothing_else() {
     }
     assert_eq!(texts.len(), 402_234, "all texts of up to five signs");
     assert!(numbers > 3_000, "{numbers}");
+}
+
+#[test]
+fn a_length_of_time_is_digits_and_one_unit_and_nothing_else() {
+    const ALPHABET: [char; 13] = [
+        '0', '1', '9', 's', 'm', 'h', 'd', 'w', ' ', '-', '+', '.', 'é',
+    ];
+    let by_the_grammar = |text: &str| {
+        let unit = text.chars().last()?;
+        let digits = text.strip_suffix(unit)?;
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let seconds = match unit {
+            's' => 1,
+            'm' => 60,
+            'h' => 3600,
+            'd' => 86_400,
+            'w' => 604_800,
+            _ => return None,
+        };
+        Some(Span(digits.parse::<i64>().ok()? * seconds * 1_000_000))
+    };
+    let mut texts = vec![String::new()];
+    let mut from = 0;
+    for length in 0..=4 {
+        let until = texts.len();
+        for at in from..until {
+            assert_eq!(
+                Span::parse(&texts[at]),
+                by_the_grammar(&texts[at]),
+                "{:?}",
+                texts[at]
+            );
+            if length < 4 {
+                let longer = ALPHABET.map(|letter| format!("{}{letter}", texts[at]));
+                texts.extend(longer);
+            }
+        }
+        from = until;
+    }
+    assert_eq!(texts.len(), 30_941, "all texts of up to four signs");
+}
+
+#[test]
+fn a_time_is_one_of_calendar_and_clock_and_nothing_else() {
+    let days_of = |year: u32, month: u32| match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
+            29
+        }
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    for year in [1900, 2000, 2023, 2024, 2100] {
+        for month in 0..100 {
+            for day in 0..100 {
+                let text = format!("{year}-{month:02}-{day:02}T10:00:00Z");
+                let is_day = (1..=days_of(year, month)).contains(&day);
+                assert_eq!(Instant::parse(&text).is_some(), is_day, "{text}");
+            }
+        }
+    }
+    for tens in 0..100 {
+        for ones in 0..100 {
+            let clock = format!("2026-03-09T{tens:02}:{ones:02}:00Z");
+            assert_eq!(
+                Instant::parse(&clock).is_some(),
+                tens < 24 && ones < 60,
+                "{clock}"
+            );
+            let offset = format!("2026-03-09T10:00:00-{tens:02}:{ones:02}");
+            assert_eq!(
+                Instant::parse(&offset).is_some(),
+                tens < 24 && ones < 60,
+                "{offset}"
+            );
+        }
+    }
+    // One sign in another's place: a digit stays a digit, and a separator one that RFC 3339 allows.
+    let text = "2026-03-09T10:00:00Z";
+    for (at, old) in text.char_indices() {
+        for new in " 0123456789+-.,:;/TtZz_E\u{a0}\u{0661}".chars() {
+            let mut changed = text.to_owned();
+            changed.replace_range(at..=at, &new.to_string());
+            let fits = match old {
+                'T' => matches!(new, 'T' | 't' | ' '),
+                'Z' => matches!(new, 'Z' | 'z'),
+                old if old.is_ascii_digit() => new.is_ascii_digit(),
+                old => new == old,
+            };
+            assert!(fits || Instant::parse(&changed).is_none(), "{changed}");
+        }
+    }
 }
 
 #[test]

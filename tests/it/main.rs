@@ -8,8 +8,11 @@
 mod breaks;
 mod cli;
 mod core;
+mod corpus;
+mod dialects;
 mod golden;
 mod hostile;
+mod infer;
 mod intents_sql;
 mod interrupts;
 mod mariadb;

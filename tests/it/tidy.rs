@@ -33,6 +33,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("comfy_table", &["report/text"]),
     ("csv", &["processor", "report"]),
     ("encoding_rs", &["processor/encoding"]),
+    ("flate2", &["file"]),
     ("indicatif", &["command/progress"]),
     ("futures_util", &["store/postgres", "intents/sql"]),
     ("iso_currency", &["money"]),

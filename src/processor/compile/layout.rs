@@ -65,6 +65,13 @@ impl Compiler<'_> {
                 HeaderForm::Named
             }
         };
+        if csv.preamble_total.is_some() && !matches!(header, HeaderForm::NamedAfterPreamble { .. })
+        {
+            return Err(self
+                .refuse("csv.preamble_total stands without csv.header_match")
+                .why("it names a total above the header, and nothing stands there")
+                .remedy("say how the header is found: header_match = { first_cell = \"Date\", within_lines = 10 }"));
+        }
         let delimiter = match csv.delimiter.as_deref().unwrap_or(",") {
             "auto" => Delimiter::FromHeader,
             text => match text.as_bytes() {
@@ -162,6 +169,7 @@ impl Compiler<'_> {
             },
             aliases: csv.aliases.clone().unwrap_or_default(),
             skip,
+            preamble_total: csv.preamble_total.clone(),
             end_marker: csv.end_marker.clone(),
             controls,
             expect_rows: csv.expect_rows,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Compiler, Need};
 use crate::exit::Failure;
 use crate::money::{Currency, NumberFormat};
-use crate::processor::amount::{AmountFormat, Decimal, Exponents, Unit};
+use crate::processor::amount::{AmountFormat, Decimal, Exponents, MinusForms, Unit};
 use crate::processor::profile::{AmountFrom, AmountRule, CurrencyFrom, MoneyRules};
 use crate::processor::wire::{AmountWire, ColumnWire, MoneyWire, OneOrMany, TextOr};
 
@@ -60,12 +60,23 @@ impl Compiler<'_> {
             .or(settle_gross.first())
             .or(amount.first())
             .map(|rule| rule.currency.clone());
-        let fee_total = self.amounts(
-            "fee_total",
-            wire.fee_total.as_ref(),
-            settle_currency.as_ref(),
-            Need::AsDeclared,
-        )?;
+        let (fee_total, fee_is_amount_less_net) = match &wire.fee_total {
+            None => (Vec::new(), false),
+            Some(TextOr::Other(amounts)) => {
+                let currency = settle_currency.as_ref();
+                let rules = self.amounts("fee_total", Some(amounts), currency, Need::AsDeclared)?;
+                (rules, false)
+            }
+            Some(TextOr::Text(form)) => {
+                let key = "records.default.money.fee_total";
+                (Vec::new(), self.word(key, form, [("amount - net", true)])?)
+            }
+        };
+        if fee_is_amount_less_net && settle_net.is_empty() {
+            return Err(self
+                .refuse("records.default.money.fee_total is derived and there is no settle_net")
+                .remedy("name the column of the net: settle_net = { column = …, currency = … }"));
+        }
         let mut fees = Vec::new();
         for fee in wire.fees.iter().flatten() {
             fees.push(self.amount("fees", fee, settle_currency.as_ref(), Need::AsDeclared)?);
@@ -90,6 +101,7 @@ impl Compiler<'_> {
             settle_net,
             settle_gross,
             fee_total,
+            fee_is_amount_less_net,
             fees,
             balance,
         })
@@ -135,9 +147,19 @@ impl Compiler<'_> {
                 wire.group.as_deref().unwrap_or_default(),
             )?),
         };
+        let mut minus = MinusForms::default();
+        for form in wire.minus.iter().flatten() {
+            let words = [("brackets", true), ("trailing", false)];
+            if self.word("records.default.money.minus", form, words)? {
+                minus.brackets = true;
+            } else {
+                minus.trailing = true;
+            }
+        }
         Ok(AmountFormat {
             unit,
             decimal,
+            minus,
             bare_fraction: wire.bare_fraction.unwrap_or(false),
             currency_sign: wire.currency_sign.clone().filter(|sign| !sign.is_empty()),
             exponents: self.exponents(wire)?,
@@ -316,6 +338,7 @@ impl Compiler<'_> {
                     },
                     currency: self.currency(&key, wire, default_currency, need)?,
                     is_negated,
+                    rounds: self.rounds(&key, wire)?,
                     when_kind: self
                         .kinds(&format!("{key}.when_kind"), wire.when_kind.as_deref())?,
                     when_status: self
@@ -348,10 +371,23 @@ impl Compiler<'_> {
             from,
             currency: self.currency(&key, wire, default_currency, need)?,
             is_negated,
+            rounds: self.rounds(&key, wire)?,
             when_kind: self.kinds(&format!("{key}.when_kind"), wire.when_kind.as_deref())?,
             when_status: self
                 .statuses(&format!("{key}.when_status"), wire.when_status.as_deref())?,
         })
+    }
+
+    /// Whether a number that is finer than a minor unit is rounded to it.
+    fn rounds(&self, key: &str, wire: &AmountWire) -> Result<bool, Failure> {
+        match wire.finer.as_deref() {
+            None => Ok(false),
+            Some(word) => self.word(
+                &format!("{key}.finer"),
+                word,
+                [("half_up", true), ("refuse", false)],
+            ),
+        }
     }
 
     fn currency(

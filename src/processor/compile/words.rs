@@ -121,6 +121,7 @@ impl Compiler<'_> {
         Ok(Word {
             kind: kind(&word.kind)?,
             positive: kind(&word.positive)?,
+            zero: kind(&word.zero)?,
             negative: kind(&word.negative)?,
             status: word
                 .status

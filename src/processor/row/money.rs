@@ -16,6 +16,8 @@ struct Found {
     currency: Currency,
     /// The cell of a currency that is not known.
     unknown_currency: Option<(ColumnId, String)>,
+    /// What is finer than a minor unit is rounded to it.
+    rounds: bool,
     /// The debit column, where credit and debit both hold something.
     both_sides: Option<ColumnId>,
 }
@@ -81,6 +83,10 @@ impl RowReader<'_> {
             && amount.is_some()
         {
             facts.net_minor = settled.and_then(|settled| settled.checked_sub(fee));
+        }
+        if rules.fee_is_amount_less_net {
+            let net = facts.net_minor;
+            facts.fee_minor = settled.and_then(|settled| settled.checked_sub(net?));
         }
         if let (Some(check), Some(settled), Some(net), Some(fee)) = (
             self.profile.checks.row_net,
@@ -229,6 +235,7 @@ impl RowReader<'_> {
                     number: negated(number, rule.is_negated),
                     currency,
                     unknown_currency,
+                    rounds: rule.rounds,
                     both_sides,
                 }));
             }
@@ -307,7 +314,12 @@ impl RowReader<'_> {
         place: Place<'_>,
         amounts: &mut AmountReader<'_>,
     ) -> Result<i64, Failure> {
-        match amounts.minor(found.number, found.currency) {
+        let read = if found.rounds {
+            amounts.rounded(found.number, found.currency)
+        } else {
+            amounts.minor(found.number, found.currency)
+        };
+        match read {
             Ok(Minor::Exact(minor) | Minor::NoCurrency(minor)) => Ok(minor),
             Ok(Minor::Rest(minor)) => {
                 draft.object(&format!(

@@ -14,6 +14,7 @@ pub(super) struct Meaning {
     pub kind: OperationKind,
     /// The kind where the amount is above or below zero.
     pub positive: Option<OperationKind>,
+    pub zero: Option<OperationKind>,
     pub negative: Option<OperationKind>,
     pub status: OperationStatus,
     pub is_final: bool,
@@ -77,6 +78,7 @@ impl RowReader<'_> {
                 .or(of_kind.kind)
                 .unwrap_or(OperationKind::Other),
             positive: of_status.positive.or(of_kind.positive),
+            zero: of_status.zero.or(of_kind.zero),
             negative: of_status.negative.or(of_kind.negative),
             status,
             is_final: of_kind.is_final || of_status.is_final,
