@@ -94,7 +94,7 @@ pub(crate) fn money(bytes: &[u8]) {
     let profile = Profile::parse(
         "own",
         "[profile]\nname = \"own\"\nversion = 1\nkind = \"csv\"\n[csv]\nheader = \"positional\"\nquote = \"\"\n\
-         delimiter = \"|\"\n[records.default]\noperation_id = \"synthetic\"\n\
+         delimiter = \"|\"\n[records.default]\noperation_id = \"synthetic\"\nidentity = [1]\n\
          occurred_at = { column = 2, format = \"%s\" }\n[records.default.money]\nunit = \"major_signed_text\"\n\
          minus = [\"brackets\", \"trailing\"]\ncurrency_sign = \"€\"\ndecimal = \",\"\ngroup = \".\"\n\
          amount = { column = 1, currency = \"const:EUR\" }\n[maps.kind]\ncolumn = 3\ns = { kind = \"charge\" }\n",
@@ -118,8 +118,9 @@ pub(crate) fn moment(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    // Years of more than four digits are not written as they are read.
-    if let Some(at) = Instant::parse(text).filter(|at| at.0 < 253_402_300_800_000_000) {
+    // Years outside 0 to 9999, where an offset leads there, are not written as they are read.
+    const WRITTEN: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
+    if let Some(at) = Instant::parse(text).filter(|at| WRITTEN.contains(&at.0)) {
         assert_eq!(Instant::parse(&at.to_string()), Some(at), "{text:?}");
     }
     if let Some(span) = Span::parse(text) {
@@ -149,7 +150,7 @@ pub(crate) fn moment(bytes: &[u8]) {
         "own",
         &format!(
             "[profile]\nname = \"own\"\nversion = 1\nkind = \"csv\"\n[csv]\nheader = \"positional\"\nquote = \"\"\n\
-             delimiter = \"|\"\n[records.default]\noperation_id = \"synthetic\"\n\
+             delimiter = \"|\"\n[records.default]\noperation_id = \"synthetic\"\nidentity = [1]\n\
              occurred_at = {{ column = 1, format = [{quoted}, \"rfc3339\"], zone = \"Europe/Paris\" }}\n\
              [records.default.money]\nunit = \"minor\"\namount = {{ column = 2, currency = \"const:EUR\" }}\n\
              [maps.kind]\ncolumn = 3\ns = {{ kind = \"charge\" }}\n"

@@ -38,17 +38,14 @@ impl Compiler<'_> {
         }
     }
 
-    /// The columns of which a synthetic id is made.
+    /// The columns of which a synthetic id is made; none = every column that the profile names. A column that an export adds
+    /// later never changes it.
     fn identity(
         &mut self,
         wire: Option<&[ColumnWire]>,
         is_needed: bool,
     ) -> Result<Vec<ColumnId>, Failure> {
         match (wire.unwrap_or_default(), is_needed) {
-            ([], true) => Err(self
-                .refuse("records.default.identity is missing")
-                .why("a synthetic id is made of the columns that it names: a column that an export adds later must not change it")
-                .remedy("name the columns that tell one row from another: identity = [\"Date\", \"Type\", \"Amount\"]")),
             ([_, ..], false) => Err(self
                 .refuse("records.default.identity is there and no id is synthetic")
                 .remedy("leave it out, or write operation_id_fallback = \"synthetic\"")),

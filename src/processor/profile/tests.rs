@@ -241,11 +241,6 @@ fn what_is_missing_or_contradictory_is_refused_with_its_key() {
         ),
         ("kind = \"charge\"", "kind = \"sale\"", "sale"),
         (
-            "operation_id = [\"id\"]",
-            "operation_id = \"synthetic\"",
-            "identity",
-        ),
-        (
             "[\"id\"]",
             "[\"id\"]\nidentity = [\"id\"]",
             "no id is synthetic",

@@ -63,7 +63,7 @@ impl RowReader<'_> {
     }
 
     /// The id of a row without one: the content of its identity, and its occurrence number among equal rows of the file.
-    /// Without an identity everything counts: the row is damaged, and its columns cannot be told apart.
+    /// An empty identity is every column that the profile names. Without one everything counts: the row is damaged, and its columns cannot be told apart.
     pub(super) fn synthesize(
         &mut self,
         draft: &mut Draft<'_>,
@@ -80,9 +80,14 @@ impl RowReader<'_> {
         };
         match identity {
             Some(columns) => {
-                for column in columns {
+                let named: Vec<ColumnId> = if columns.is_empty() {
+                    (0..self.profile.columns.len()).map(ColumnId).collect()
+                } else {
+                    columns.to_vec()
+                };
+                for column in named {
                     let name = bound::written(&self.profile.columns[column.0]);
-                    add(&name, self.cell(row, *column));
+                    add(&name, self.cell(row, column));
                 }
             }
             None => {

@@ -223,35 +223,39 @@ fn a_reference_may_be_a_part_of_a_cell_or_stand_in_one_of_many_columns() {
 }
 
 #[test]
-fn a_synthetic_id_is_made_of_its_identity_and_nothing_else() {
-    let profile = own(
-        "",
-        "operation_id = [\"id\", \"type\"]\noperation_id_fallback = \"synthetic\"\nidentity = [\"type\", \"amount\", \"at\"]",
-        "",
-        "",
-    );
-    let ids = |text: &str| -> Vec<String> {
-        let (operations, _) = read(&profile, text);
-        operations
-            .iter()
-            .map(|row| row.operation_id.to_owned())
-            .collect()
-    };
-    let before = ids(&format!(
-        "{HEAD}{}{}{}",
-        charge("", ""),
-        charge("", ""),
-        charge("a", "")
-    ));
-    let after = ids(&format!(
-        "id,type,amount,cur,at,new\n{}{}{}",
-        charge("", ",x"),
-        charge("", ",y"),
-        charge("a", ",z")
-    ));
-    assert_eq!(before, after);
-    assert_ne!(before[0], before[1]);
-    assert_eq!(before[2], "a\u{1f}charge");
+fn a_synthetic_id_is_made_of_its_identity_or_of_what_the_profile_names() {
+    for identity in ["\nidentity = [\"type\", \"amount\", \"at\"]", ""] {
+        let profile = own(
+            "",
+            &format!(
+                "operation_id = [\"id\", \"type\"]\noperation_id_fallback = \"synthetic\"{identity}"
+            ),
+            "",
+            "",
+        );
+        let ids = |text: &str| -> Vec<String> {
+            let (operations, _) = read(&profile, text);
+            operations
+                .iter()
+                .map(|row| row.operation_id.to_owned())
+                .collect()
+        };
+        let before = ids(&format!(
+            "{HEAD}{}{}{}",
+            charge("", ""),
+            charge("", ""),
+            charge("a", "")
+        ));
+        let after = ids(&format!(
+            "id,type,amount,cur,at,new\n{}{}{}",
+            charge("", ",x"),
+            charge("", ",y"),
+            charge("a", ",z")
+        ));
+        assert_eq!(before, after);
+        assert_ne!(before[0], before[1]);
+        assert_eq!(before[2], "a\u{1f}charge");
+    }
 }
 
 #[test]
