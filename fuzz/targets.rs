@@ -9,8 +9,11 @@ use paysweep::processor::profile::Profile;
 use paysweep::processor::{ReadRules, built_in, built_in_names};
 use paysweep::time::{self, Instant, Span, Zone};
 
+/// What an input is given to.
+pub(crate) type Target = fn(&[u8]);
+
 /// The targets, by the names of their folders in the corpus.
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("csv", csv),
     ("infer", infer),
     ("moment", moment),
@@ -113,13 +116,14 @@ pub(crate) fn money(bytes: &[u8]) {
     let _ = Currency::parse(text);
 }
 
+/// Years outside 0 to 9999, where an offset leads there, are not written as they are read.
+const WRITTEN: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
+
 /// Any bytes as a time, a length of time, a zone: what is read and written is read as the same again.
 pub(crate) fn moment(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    // Years outside 0 to 9999, where an offset leads there, are not written as they are read.
-    const WRITTEN: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
     if let Some(at) = Instant::parse(text).filter(|at| WRITTEN.contains(&at.0)) {
         assert_eq!(Instant::parse(&at.to_string()), Some(at), "{text:?}");
     }
