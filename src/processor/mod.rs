@@ -14,6 +14,7 @@
 //! | `sections` | lines that say what they are: headers, rows, counts and totals |
 //! | `balance` | the running balance of a statement |
 //! | `proof` | what a file promises about its own completeness |
+//! | `tables` | the README's table of profiles |
 //! | [`nearest`] | "did you mean" |
 //!
 //! A new format is a new file in `profiles/` and a line in [`BUILT_IN`].
@@ -33,16 +34,53 @@ mod proof;
 mod row;
 mod sections;
 pub mod table;
+mod tables;
 mod wire;
 
 use crate::money::Currency;
 use crate::time::Zone;
 
+pub use tables::markdown;
+
 pub(crate) use amount::is_exponent_notation;
 pub(crate) use moment::{is_plausible, rfc3339};
 
 /// The profiles that come with paysweep: name and text.
-pub const BUILT_IN: &[(&str, &str)] = &[("canonical", include_str!("profiles/canonical.toml"))];
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("canonical", include_str!("profiles/canonical.toml")),
+    (
+        "adyen.payment_accounting",
+        include_str!("profiles/adyen.payment_accounting.toml"),
+    ),
+    (
+        "adyen.settlement_details",
+        include_str!("profiles/adyen.settlement_details.toml"),
+    ),
+    (
+        "paypal.activity",
+        include_str!("profiles/paypal.activity.toml"),
+    ),
+    (
+        "paypal.settlement",
+        include_str!("profiles/paypal.settlement.toml"),
+    ),
+    (
+        "paypal.statement",
+        include_str!("profiles/paypal.statement.toml"),
+    ),
+    (
+        "stripe.balance",
+        include_str!("profiles/stripe.balance.toml"),
+    ),
+    (
+        "stripe.payments",
+        include_str!("profiles/stripe.payments.toml"),
+    ),
+    (
+        "stripe.payout_reconciliation",
+        include_str!("profiles/stripe.payout_reconciliation.toml"),
+    ),
+];
 
 /// The text of a built-in profile.
 pub fn built_in(name: &str) -> Option<&'static str> {
@@ -115,6 +153,15 @@ mod tests {
             let text = built_in(name).expect("listed");
             let profile = profile::Profile::parse(name, text).expect("a profile");
             assert_eq!(profile.name, name);
+            if name != "canonical" {
+                let about = &profile.about;
+                assert!(
+                    !about.title.is_empty() && !about.evidence.is_empty(),
+                    "{name}"
+                );
+                assert_eq!(about.checked_on.len(), 10, "{name}");
+                assert!(about.idempotency.is_some(), "{name}");
+            }
         }
         assert_eq!(built_in("unknown"), None);
     }

@@ -47,7 +47,46 @@ const CASES: &[Case] = &[
             expected: "expected",
         }],
     },
+    Case {
+        folder: "sample-data/stripe/balance",
+        steps: NIGHT,
+    },
+    Case {
+        folder: "sample-data/stripe/payouts",
+        steps: NIGHT,
+    },
+    Case {
+        folder: "sample-data/stripe/payments",
+        steps: NIGHT,
+    },
+    Case {
+        folder: "sample-data/adyen/settlement",
+        steps: NIGHT,
+    },
+    Case {
+        folder: "sample-data/adyen/accounting",
+        steps: NIGHT,
+    },
+    Case {
+        folder: "sample-data/paypal/activity",
+        steps: NIGHT,
+    },
+    Case {
+        folder: "sample-data/paypal/statement",
+        steps: NIGHT,
+    },
+    Case {
+        folder: "sample-data/paypal/settlement",
+        steps: NIGHT,
+    },
 ];
+
+/// One run on the morning after.
+const NIGHT: &[Step] = &[Step {
+    config: "paysweep.toml",
+    as_of: "2026-03-10T06:00:00Z",
+    expected: "expected",
+}];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -238,6 +277,24 @@ fn what_is_next_resolves_what_was_open() {
         .map(|item| item["class"].as_str().expect("a class"))
         .collect();
     assert_eq!(resolved, ["duplicate_charge", "missing_processor"]);
+}
+
+#[test]
+fn every_built_in_profile_has_a_case() {
+    let configs: Vec<String> = CASES
+        .iter()
+        .map(|case| {
+            let path = root().join(case.folder).join("paysweep.toml");
+            std::fs::read_to_string(path).expect("a configuration")
+        })
+        .collect();
+    for name in paysweep::processor::built_in_names() {
+        let line = format!("profile = \"{name}\"");
+        assert!(
+            configs.iter().any(|config| config.contains(&line)),
+            "{name} has no case in sample-data"
+        );
+    }
 }
 
 #[test]
