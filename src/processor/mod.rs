@@ -17,6 +17,7 @@
 //! | [`generic`] | a profile told in a few words |
 //! | [`infer`] | the profile that an unknown file may have |
 //! | `proof` | what a file promises about its own completeness |
+//! | `tables` | the README's table of profiles |
 //! | [`nearest`] | "did you mean" |
 //!
 //! A new format is a new file in `profiles/` and a line in [`BUILT_IN`].
@@ -39,10 +40,13 @@ mod proof;
 mod row;
 mod sections;
 pub mod table;
+mod tables;
 mod wire;
 
 use crate::money::Currency;
 use crate::time::Zone;
+
+pub use tables::markdown;
 
 pub(crate) use amount::is_exponent_notation;
 pub(crate) use moment::{is_plausible, rfc3339};
@@ -50,6 +54,14 @@ pub(crate) use moment::{is_plausible, rfc3339};
 /// The profiles that come with paysweep: name and text.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("canonical", include_str!("profiles/canonical.toml")),
+    (
+        "adyen.payment_accounting",
+        include_str!("profiles/adyen.payment_accounting.toml"),
+    ),
+    (
+        "adyen.settlement_details",
+        include_str!("profiles/adyen.settlement_details.toml"),
+    ),
     (
         "amazonpay.settlement",
         include_str!("profiles/amazonpay.settlement.toml"),
@@ -75,6 +87,18 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         include_str!("profiles/mollie.settlement.toml"),
     ),
     (
+        "paypal.activity",
+        include_str!("profiles/paypal.activity.toml"),
+    ),
+    (
+        "paypal.settlement",
+        include_str!("profiles/paypal.settlement.toml"),
+    ),
+    (
+        "paypal.statement",
+        include_str!("profiles/paypal.statement.toml"),
+    ),
+    (
         "razorpay.settlements",
         include_str!("profiles/razorpay.settlements.toml"),
     ),
@@ -85,6 +109,18 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     (
         "square.transactions",
         include_str!("profiles/square.transactions.toml"),
+    ),
+    (
+        "stripe.balance",
+        include_str!("profiles/stripe.balance.toml"),
+    ),
+    (
+        "stripe.payments",
+        include_str!("profiles/stripe.payments.toml"),
+    ),
+    (
+        "stripe.payout_reconciliation",
+        include_str!("profiles/stripe.payout_reconciliation.toml"),
     ),
     (
         "wise.statement",
@@ -163,6 +199,15 @@ mod tests {
             let text = built_in(name).expect("listed");
             let profile = profile::Profile::parse(name, text).expect("a profile");
             assert_eq!(profile.name, name);
+            if name != "canonical" {
+                let about = &profile.about;
+                assert!(
+                    !about.title.is_empty() && !about.evidence.is_empty(),
+                    "{name}"
+                );
+                assert_eq!(about.checked_on.len(), 10, "{name}");
+                assert!(about.idempotency.is_some(), "{name}");
+            }
         }
         assert_eq!(built_in("unknown"), None);
     }

@@ -414,8 +414,7 @@ pub(super) enum Otherwise {
 /// What the profile promises about sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// In each row net = amount − fee within so many minor units; `None` = not promised. A row that breaks it rejects the
-    /// file.
+    /// In each row net = amount − fee within so many minor units; `None` = not promised.
     pub row_net: Option<RowNet>,
     /// The nets of a payout's rows add up to the payout, within so many minor units; `None` = not promised. Judged by the
     /// core.
@@ -431,6 +430,8 @@ pub struct RowNet {
     pub only_where_net: bool,
     /// Tolerated difference in minor units.
     pub tolerance_minor: i64,
+    /// Whether a row that breaks it rejects the file; else it is kept as invalid, with its net.
+    pub rejects: bool,
 }
 
 /// Delays of a format, and the settings they suggest.

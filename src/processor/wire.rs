@@ -309,6 +309,7 @@ pub(super) struct CheckWire {
     pub tolerance_minor: Option<i64>,
     pub group_by: Option<Vec<String>>,
     pub on_missing_payout: Option<String>,
+    pub on_failure: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

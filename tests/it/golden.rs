@@ -69,6 +69,14 @@ const CASES: &[Case] = &[
     once("sample-data/shopify/payouts"),
     once("sample-data/square/transactions"),
     once("sample-data/wise/statement"),
+    once("sample-data/stripe/balance"),
+    once("sample-data/stripe/payouts"),
+    once("sample-data/stripe/payments"),
+    once("sample-data/adyen/settlement"),
+    once("sample-data/adyen/accounting"),
+    once("sample-data/paypal/activity"),
+    once("sample-data/paypal/statement"),
+    once("sample-data/paypal/settlement"),
 ];
 
 fn root() -> &'static Path {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use paysweep::exit::Exit;
-use paysweep::{cli, reconcile, report};
+use paysweep::{cli, processor, reconcile, report};
 
 /// Modules by floor, from the ground up. A module may name those below it, and itself.
 const FLOORS: &[&[&str]] = &[
@@ -284,6 +284,7 @@ fn the_tables_of_the_readme_are_those_of_the_code() {
         ("exit codes", report::tables::exit_codes()),
         ("break classes", report::tables::break_classes()),
         ("decision table", reconcile::lifecycle::markdown()),
+        ("profiles", processor::markdown()),
     ] {
         let (begin, end) = (
             format!("<!-- {name} -->\n\n"),

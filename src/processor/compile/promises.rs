@@ -19,6 +19,11 @@ impl Compiler<'_> {
         let mut checks = Checks::default();
         for wire in wires {
             let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            if wire.on_failure.is_some() && wire.scope != "row" {
+                return Err(self
+                    .refuse("checks.on_failure belongs to a check of scope \"row\"")
+                    .remedy("leave it out"));
+            }
             let tolerance_minor = wire.tolerance_minor.unwrap_or(0);
             if tolerance_minor < 0 {
                 return Err(self
@@ -39,6 +44,14 @@ impl Compiler<'_> {
                     checks.row_net = Some(RowNet {
                         only_where_net,
                         tolerance_minor,
+                        rejects: match &wire.on_failure {
+                            Some(word) => self.word(
+                                "checks.on_failure",
+                                word,
+                                [("reject", true), ("invalid_record", false)],
+                            )?,
+                            None => true,
+                        },
                     });
                 }
                 ("payout", PAYOUT_RULE) => {

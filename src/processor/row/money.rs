@@ -95,8 +95,15 @@ impl RowReader<'_> {
             facts.fee_minor,
         ) {
             // A row that is kept as invalid is for a person anyway.
-            if is_sound {
-                check_net(check, place, settled, fee, net)?;
+            match net_is_off(check, settled, fee, net).filter(|_| is_sound) {
+                None => {}
+                Some(finding) if check.rejects => {
+                    return Err(place
+                        .row(&finding)
+                        .why("the profile promises net == amount - fee, and a row that breaks it puts every sum in doubt")
+                        .remedy("check the signs (a fee is positive when it costs) and the units of the three columns"));
+                }
+                Some(finding) => draft.object(&format!("the row {finding}")),
             }
         }
         Ok(())
@@ -402,24 +409,15 @@ impl RowReader<'_> {
     }
 }
 
-fn check_net(
-    check: RowNet,
-    place: Place<'_>,
-    settled: i64,
-    fee: i64,
-    net: i64,
-) -> Result<(), Failure> {
+/// What a row says whose net is not amount − fee.
+fn net_is_off(check: RowNet, settled: i64, fee: i64, net: i64) -> Option<String> {
     if check.only_where_net && net == 0 {
-        return Ok(());
+        return None;
     }
     let off = i128::from(net) - (i128::from(settled) - i128::from(fee));
-    if off.abs() <= i128::from(check.tolerance_minor) {
-        return Ok(());
-    }
-    Err(place
-        .row(&format!("has a net of {net} where amount {settled} - fee {fee} is expected (minor units)"))
-        .why("the profile promises net == amount - fee, and a row that breaks it puts every sum in doubt")
-        .remedy("check the signs (a fee is positive when it costs) and the units of the three columns"))
+    (off.abs() > i128::from(check.tolerance_minor)).then(|| {
+        format!("has a net of {net} where amount {settled} - fee {fee} is expected (minor units)")
+    })
 }
 
 fn first_column(from: &AmountFrom) -> ColumnId {

@@ -291,6 +291,25 @@ fn amounts_may_hang_on_the_kind_and_on_the_source() {
 }
 
 #[test]
+fn a_row_that_does_not_add_up_is_a_finding_where_the_profile_says_so() {
+    let money = "settle_net = { column = \"net\", currency = \"cur\" }\nfee_total = { column = \"fee\", currency = \"cur\" }";
+    let check = |more: &str| {
+        format!("[[checks]]\nscope = \"row\"\nrule = \"net == amount - fee\"\n{more}\n")
+    };
+    let text = "id,type,amount,fee,net,cur,at\na,charge,5.00,0.20,4.90,EUR,2026-03-09T09:00:00Z\n";
+    refused(&own("", "", money, &check("")), text, &["net of 490"]);
+    let lenient = own("", "", money, &check("on_failure = \"invalid_record\""));
+    let (operations, _) = read(&lenient, text);
+    let row = operations.get(0);
+    assert_eq!(row.net_minor, Some(490));
+    assert!(
+        row.invalid.contains("amount 500 - fee 20"),
+        "{}",
+        row.invalid
+    );
+}
+
+#[test]
 fn an_amount_on_both_sides_is_a_finding() {
     let profile = own(
         "",
