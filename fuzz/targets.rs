@@ -1,6 +1,8 @@
 //! What the fuzzer feeds with bytes, and what has to hold whatever they are. The ordinary tests replay the corpus through
 //! the same functions.
 
+use std::sync::LazyLock;
+
 use paysweep::model::operation::Operations;
 use paysweep::money::{Currency, NumberFormat};
 use paysweep::processor::csv::decode;
@@ -21,18 +23,27 @@ pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("profile", profile),
 ];
 
+/// The built-in profiles, read once.
+static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+    let parse = |name| Profile::parse(name, built_in(name).unwrap_or_default());
+    built_in_names()
+        .map(|name| parse(name).expect("built in"))
+        .collect()
+});
+
 /// Any bytes as a file, by every built-in profile: rows or an error, the same each time, and no row that is not counted.
 pub(crate) fn csv(bytes: &[u8]) {
-    for name in built_in_names() {
-        let profile = Profile::parse(name, built_in(name).unwrap_or_default()).expect("built in");
+    for profile in PROFILES.iter() {
         for tolerate_bad_rows in [0, 1_000_000] {
             let rules = ReadRules {
                 tolerate_bad_rows,
+                zone: Some(Zone::utc()),
+                currency: Currency::parse("EUR"),
                 ..ReadRules::default()
             };
             let read = || {
                 let mut operations = Operations::default();
-                let facts = decode(&profile, &rules, "a.csv", 0, bytes, &mut operations);
+                let facts = decode(profile, &rules, "a.csv", 0, bytes, &mut operations);
                 (facts.map_err(|failure| failure.to_string()), operations)
             };
             let (facts, operations) = read();
