@@ -311,7 +311,12 @@ fn scope(
                 && !is_answered[row]
                 && frame.low <= snapshot.intents.created_at[row]
                 && snapshot.intents.get(row).claims_money();
-            let is_asked = is_asked || is_unsettled;
+            // A row whose time cannot be right belongs to every run, as no window will ever hold it.
+            let at = snapshot.intents.created_at[row];
+            let is_timeless = window.basis == Basis::Watermark
+                && !snapshot.intents.get(row).invalid.is_empty()
+                && (at < PLAUSIBLE_FROM || component::is_far_ahead(at, frame));
+            let is_asked = is_asked || is_unsettled || is_timeless;
             let owner = snapshot.intents.text.get(snapshot.intents.source[row]);
             is_asked
                 && snapshot.answer[row].elsewhere().is_none()

@@ -701,6 +701,40 @@ fn a_hold_at_one_source_and_the_payment_at_another_are_one_payment() {
 }
 
 #[test]
+fn a_local_row_whose_time_cannot_be_right_is_told_in_every_run_until_a_person_closes_it() {
+    for at in [
+        "1026-03-09T10:00:00Z",
+        "1970-01-01T00:00:00Z",
+        "2206-03-09T10:00:00Z",
+    ] {
+        for status in ["succeeded", "failed"] {
+            let scene = Scene::new(
+                "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\n",
+                &format!(
+                    "A,charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,ch_1\n\
+                     B,charge,2000,EUR,{status},{at},\n"
+                ),
+            );
+            for command in ["diff", "run -n", "run", "run"] {
+                let report = scene.now(&format!("{command} -f json")).json();
+                assert_eq!(
+                    ids(&report, "breaks", "intent_id"),
+                    ["B"],
+                    "{at}, {status}, {command}"
+                );
+                assert_eq!(report["breaks"][0]["class"], "invalid_record");
+                assert_eq!(report["accounting"]["intents"]["read"], 2);
+            }
+            let report = scene.now("run -f json").json();
+            let id = report["breaks"][0]["id"].as_str().expect("an id");
+            let close = format!("breaks close {id} --as accepted --reason known");
+            assert_eq!(scene.now(&close).code, 0, "{close}");
+            assert_eq!(scene.now("run").code, 0, "{at}, {status}");
+        }
+    }
+}
+
+#[test]
 fn a_payment_at_two_sources_is_a_duplicate_in_a_dry_run_as_well() {
     let paid = "charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\n";
     let scene = Scene::new(
