@@ -187,23 +187,20 @@ fn reconcile_with(
     let scope = scope(snapshot, rules, frame, &open, &keys);
     let payouts = payouts::sums(snapshot, &keys);
     let mut verdicts = judge::Verdicts::new(snapshot);
-    for (operations, intents) in components.iter() {
-        if has_sieve
-            && let [operation] = operations
-            && intents.len() == 1
-            && let Some(intent) = intents.iter().next()
-            && sieve::settle(
-                snapshot,
-                &keys,
-                &scope,
-                &open,
-                frame,
-                (*operation as usize, intent),
-                &mut verdicts,
-            )
-        {
-            continue;
-        }
+    let left = if has_sieve {
+        let sieve = sieve::Sieve {
+            snapshot,
+            keys: &keys,
+            scope: &scope,
+            open: &open,
+            frame,
+        };
+        sieve.sift(&components, &mut verdicts)
+    } else {
+        (0..components.len()).collect()
+    };
+    for component in left {
+        let (operations, intents) = components.get(component);
         let is_asked = operations.iter().any(|&row| scope.operations[row as usize])
             || intents.iter().any(|row| scope.intents[row]);
         if is_asked {
