@@ -16,6 +16,7 @@ mod infer;
 mod intents_sql;
 mod interrupts;
 mod mariadb;
+mod nights;
 mod postgres;
 mod races;
 mod recovery;
