@@ -384,6 +384,29 @@ pub enum RepairsCommand {
         #[arg(value_name = "REPAIR")]
         id: String,
     },
+    /// Approve proposed repairs; with four_eyes by somebody else than who proposed them
+    Approve(DecisionArgs),
+    /// Turn down proposed or approved repairs
+    Reject(DecisionArgs),
+    /// Write approved repairs; a row that changed meanwhile is not overwritten
+    Apply {
+        /// Their ids; none: every approved one
+        #[arg(value_name = "REPAIR")]
+        ids: Vec<String>,
+    },
+    /// Propose the inverse of repairs that were written
+    Revert(DecisionArgs),
+}
+
+/// What a person decides about repairs.
+#[derive(Debug, Args)]
+pub struct DecisionArgs {
+    /// Their ids, or the beginnings of them
+    #[arg(value_name = "REPAIR", required = true)]
+    pub ids: Vec<String>,
+    /// Why; kept for good
+    #[arg(long, value_name = "TEXT", value_parser = reason_parser)]
+    pub reason: String,
 }
 
 /// `paysweep runs …`
@@ -479,6 +502,12 @@ impl Cli {
     pub fn check(&self) -> Result<(), Failure> {
         let writes = match &self.command {
             Command::Breaks(BreaksCommand::Ack { .. } | BreaksCommand::Close { .. })
+            | Command::Repairs(
+                RepairsCommand::Approve(_)
+                | RepairsCommand::Reject(_)
+                | RepairsCommand::Apply { .. }
+                | RepairsCommand::Revert(_),
+            )
             | Command::Watermark(WatermarkCommand::Set(_) | WatermarkCommand::Rewind(_))
             | Command::Intents(_)
             | Command::Init(_)
@@ -486,7 +515,7 @@ impl Cli {
             Command::Run(_)
             | Command::Diff(_)
             | Command::Breaks(BreaksCommand::List { .. } | BreaksCommand::Show { .. })
-            | Command::Repairs(_)
+            | Command::Repairs(RepairsCommand::List | RepairsCommand::Show { .. })
             | Command::Runs(_)
             | Command::Report(_)
             | Command::Watermark(WatermarkCommand::Show)
@@ -661,6 +690,11 @@ mod tests {
             "paysweep breaks ack 12ab --until 2026-04-01 --reason known",
             "paysweep breaks close 12ab 34cd --as fixed-elsewhere --reason done",
             "paysweep repairs show 12ab",
+            "paysweep repairs approve 12ab 34cd --reason seen",
+            "paysweep repairs reject 12ab --reason wrong",
+            "paysweep repairs apply",
+            "paysweep repairs apply 12ab 34cd",
+            "paysweep repairs revert 12ab --reason wrong",
             "paysweep runs show latest",
             "paysweep report latest --format json",
             "paysweep watermark show",
@@ -716,6 +750,7 @@ mod tests {
             "paysweep breaks close 12ab --as accepted --reason x -n",
             "paysweep watermark set 2026-03-01 --yes --reason gap -n",
             "paysweep migrate --dry-run",
+            "paysweep repairs apply -n",
         ] {
             let failure = typed(line).expect(line).check().expect_err(line);
             assert_eq!(failure.exit, Exit::Rejected);

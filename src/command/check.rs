@@ -39,6 +39,7 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
         ),
         store_row(&settings).await,
     ];
+    rows.extend(ledger_row(&settings).await);
     rows.extend(role_row(&settings).await);
     for name in super::source_names(&settings, common)? {
         source_rows(settings.source(&name)?, now, &mut rows);
@@ -133,6 +134,39 @@ async fn role_row(settings: &Settings) -> Option<Row> {
     Some(match store.assert_least().await {
         Ok(()) => ok("store role", "may what a run needs, and no more".to_owned()),
         Err(failure) => failed("store role", &failure),
+    })
+}
+
+/// Whether the chain of the ledger holds. A store that cannot be opened is told by its own row.
+async fn ledger_row(settings: &Settings) -> Option<Row> {
+    let proved = match &settings.store {
+        StoreUrl::Sqlite(path) => {
+            let mut store = SqliteStore::open_existing(path).await.ok()??;
+            store.prove_ledger().await
+        }
+        StoreUrl::Postgres(address) => {
+            let mut store = PostgresStore::open(address, Mode::ReadOnly).await.ok()?;
+            store.prove_ledger().await
+        }
+    };
+    Some(match proved {
+        Ok(proof) if proof.head.hash.is_empty() => {
+            ok("ledger", "no step of a repair or decision yet".to_owned())
+        }
+        Ok(proof) => {
+            let older = match proof.older {
+                0 => String::new(),
+                number => format!("; {number} steps are older than the chain"),
+            };
+            ok(
+                "ledger",
+                format!(
+                    "the chain holds: {} steps, sealed by {}{older}",
+                    proof.head.entries, proof.head.hash
+                ),
+            )
+        }
+        Err(failure) => failed("ledger", &failure),
     })
 }
 

@@ -193,10 +193,17 @@ pub(crate) fn typed_id(id: &str) -> Result<&str, Failure> {
     }
 }
 
-/// Who did something by hand: the user of the machine, as the environment names it.
-pub(crate) fn person(world: &World<'_>) -> String {
+/// Who started something; empty where the environment names nobody.
+pub(crate) fn named_person(world: &World<'_>) -> String {
     ["PAYSWEEP_USER", "SUDO_USER", "USER", "LOGNAME"]
         .into_iter()
         .find_map(|name| (world.env)(name).filter(|value| !value.is_empty()))
+        .unwrap_or_default()
+}
+
+/// Who did something by hand: the user of the machine, as the environment names it.
+pub(crate) fn person(world: &World<'_>) -> String {
+    Some(named_person(world))
+        .filter(|name| !name.is_empty())
         .unwrap_or_else(|| "unknown".to_owned())
 }

@@ -64,6 +64,7 @@ pub async fn execute(
         choice,
         run_id: uuid::Uuid::now_v7().to_string(),
         owner: uuid::Uuid::now_v7().to_string(),
+        started_by: super::named_person(world),
         is_dry_run: common.dry_run,
         interrupt: world.interrupt.clone(),
     };
@@ -99,6 +100,7 @@ pub(crate) struct Job<'a> {
     pub(crate) choice: WindowChoice,
     pub(crate) run_id: String,
     pub(crate) owner: String,
+    pub(crate) started_by: String,
     pub(crate) is_dry_run: bool,
     pub(crate) interrupt: Interrupt,
 }
@@ -148,6 +150,7 @@ async fn judge_and_tell<S: Store>(
         }
     } else {
         told.unconfirmed = store.unconfirmed(&job.settings.intents.name).await?;
+        told.ledger = Some(store.ledger_head().await?);
     }
     let report = tell(&told, job, common, world);
     let delivered = deliver::deliver(&report, common, Some(job.settings), world);
@@ -226,6 +229,7 @@ async fn begin<S: Store>(
             key,
             fingerprint: &fingerprint,
         }),
+        started_by: &job.started_by,
         owner: &job.owner,
         ttl: job.settings.lease,
     };

@@ -14,7 +14,7 @@ use crate::reconcile::{self, Outcome, Seen};
 use crate::report::Check;
 use crate::settings::SourceSettings;
 use crate::source::files::Feed;
-use crate::store::contract::{Carried as StoredCarried, Receipt, Unconfirmed};
+use crate::store::contract::{Carried as StoredCarried, LedgerHead, Receipt, Unconfirmed};
 use crate::time::Instant;
 
 use super::gather::Gathered;
@@ -160,6 +160,8 @@ pub struct Told {
     pub carried: StoredCarried,
     /// Repairs that no import has shown yet.
     pub unconfirmed: Unconfirmed,
+    /// Where the chain of the ledger ends; `None` = there is no ledger, or nobody asked.
+    pub ledger: Option<LedgerHead>,
     /// What was verified about our own side.
     pub(super) checks: Vec<Check>,
 }

@@ -86,4 +86,7 @@ pub struct Repair {
     pub state: RepairState,
     /// When the operation happened: consumers may suppress receipts for old events.
     pub occurred_at: Instant,
+    /// Which condition of `[repair]` let it pass or held it back; empty = there was none to ask. It is not part of the id,
+    /// and is kept with the step of the ledger that it explains.
+    pub note: String,
 }

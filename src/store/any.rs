@@ -2,8 +2,8 @@
 
 use super::contract::{
     Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Freshness,
-    IntentChanges, IntentSelection, Note, OperationSelection, Receipt, RepairDetail, RepairFilter,
-    RunEnd, RunRow, RunStart, Store, Unconfirmed,
+    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection, Receipt,
+    RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Store, Unconfirmed,
 };
 use super::postgres::PostgresStore;
 use super::sqlite::SqliteStore;
@@ -63,6 +63,9 @@ delegate! {
     fn repair(id_prefix: &str) -> RepairDetail;
     fn decide(id_prefix: &str, decision: Decision, note: &Note<'_>) -> RepairDetail;
     fn apply(id_prefix: &str, note: &Note<'_>) -> RepairDetail;
+    fn revert(id_prefix: &str, note: &Note<'_>) -> RepairDetail;
+    fn ledger_head() -> LedgerHead;
+    fn prove_ledger() -> LedgerProof;
     fn runs(limit: u32) -> Vec<RunRow>;
     fn run(id_prefix: &str) -> RunRow;
     fn prune_runs(before: Instant) -> u64;

@@ -51,6 +51,8 @@ pub struct RunStart<'a> {
     pub config_hash: &'a str,
     /// `--run-key`, where one was given.
     pub run_key: Option<RunKey<'a>>,
+    /// Who started it; empty = nobody is named.
+    pub started_by: &'a str,
     /// Random per process start.
     pub owner: &'a str,
     /// How long a run key is held without [`Store::renew`].
@@ -219,6 +221,9 @@ pub struct RepairDetail {
     pub written_at: Instant,
     /// Evidence of the break it was planned for.
     pub evidence: String,
+    /// Who is answerable for it: who proposed it by hand, or started the run that wrote it; empty = nobody is named. Only
+    /// filled by [`Store::repair`].
+    pub proposed_by: String,
     /// Its events, oldest first; only filled by [`Store::repair`].
     pub events: Vec<Event>,
 }
@@ -228,8 +233,28 @@ pub struct RepairDetail {
 pub enum Decision {
     /// Proposed → approved.
     Approve,
+    /// The same, by somebody else than [`RepairDetail::proposed_by`]: else `Denied`.
+    ApproveAsOther,
     /// Proposed or approved → rejected.
     Reject,
+}
+
+/// The end of the chain of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LedgerHead {
+    /// How many steps it seals.
+    pub entries: u64,
+    /// Its hash, 64 hex digits; empty = nothing was sealed yet.
+    pub hash: String,
+}
+
+/// What was found when the chain of the ledger was proved.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LedgerProof {
+    /// Where it ends.
+    pub head: LedgerHead,
+    /// Steps that are older than the chain.
+    pub older: u64,
 }
 
 /// A run as history shows it.
@@ -561,6 +586,18 @@ pub trait Store {
 
     /// Applies an approved repair, compare-and-set: afterwards it is `applied`, or `failed` when the row had changed.
     async fn apply(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure>;
+
+    /// Proposes the inverse of a repair that was applied: the row as it was before. `Rejected` when the row has changed
+    /// since, or when it was proposed before.
+    async fn revert(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure>;
+
+    /// Where the chain of the ledger ends: every step of a repair and every acknowledgement and close is sealed in it, in the
+    /// transaction that takes it.
+    async fn ledger_head(&mut self) -> Result<LedgerHead, Failure>;
+
+    /// Proves the chain of the ledger from its first entry to its end, against the steps as they are stored. `Internal` names
+    /// the first link that is broken.
+    async fn prove_ledger(&mut self) -> Result<LedgerProof, Failure>;
 
     /// The newest runs, newest first.
     async fn runs(&mut self, limit: u32) -> Result<Vec<RunRow>, Failure>;

@@ -9,6 +9,7 @@
 //! | `breaks`, `repairs` | what differs and what is done about it, as a run writes it |
 //! | `open_items`, `ledger` | the same as it stands, and what persons say of it |
 //! | `runs` | history and watermarks |
+//! | `chain` | the seal on every step of the ledger |
 //! | `commit` | the one transaction of a run |
 //!
 //! # Decisions
@@ -22,6 +23,7 @@ pub(in crate::store) mod dialect;
 pub(in crate::store) mod engine;
 
 mod breaks;
+mod chain;
 mod commit;
 mod intents;
 mod lease;
@@ -34,8 +36,8 @@ mod runs;
 use self::engine::{Database, Engine, Repeat};
 use super::contract::{
     Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Freshness,
-    IntentChanges, IntentSelection, Note, OperationSelection, Outcome, Receipt, RepairDetail,
-    RepairFilter, RunEnd, RunRow, RunStart, Store, Unconfirmed,
+    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection, Outcome,
+    Receipt, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Store, Unconfirmed,
 };
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, CloseAs};
@@ -324,6 +326,26 @@ impl<D: Database> Store for SqlStore<D> {
             .write("applying a repair", Repeat::Doubles, async |session| {
                 ledger::apply(session, id_prefix, note).await
             })
+            .await
+    }
+
+    async fn revert(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure> {
+        self.database
+            .write("proposing a repair", Repeat::Doubles, async |session| {
+                ledger::revert(session, id_prefix, note).await
+            })
+            .await
+    }
+
+    async fn ledger_head(&mut self) -> Result<LedgerHead, Failure> {
+        self.database
+            .read(async |session| chain::head(session).await)
+            .await
+    }
+
+    async fn prove_ledger(&mut self) -> Result<LedgerProof, Failure> {
+        self.database
+            .read(async |session| chain::prove(session).await)
             .await
     }
 

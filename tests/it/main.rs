@@ -15,6 +15,7 @@ mod hostile;
 mod infer;
 mod intents_sql;
 mod interrupts;
+mod ledger;
 mod mariadb;
 mod postgres;
 mod races;

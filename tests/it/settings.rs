@@ -123,9 +123,11 @@ rounding = "half_up"
 tolerance = { EUR = 1 }
 
 [repair]
-missing_local = "propose"
+missing_local = { policy = "propose", max_amount = { EUR = "50", JPY = "5" }, min_age = "2d" }
 status_behind = "off"
+status_reversed = { min_evidence = "reference", only_forward = true, otherwise = "off" }
 link = "auto"
+four_eyes = true
 
 [guards]
 max_repairs = 5
@@ -200,6 +202,17 @@ keep = "400d"
     assert_eq!(rules.policy(BreakClass::StatusBehind), Policy::Off);
     assert_eq!(rules.policy(BreakClass::StatusReversed), Policy::Auto);
     assert_eq!(rules.link_policy, Policy::Auto);
+    let conditions = &rules.conditions[&BreakClass::MissingLocal];
+    assert_eq!(conditions.max_amount.get(&code("EUR")), Some(&5000));
+    assert_eq!(
+        conditions.told(),
+        "max_amount 50.00 EUR, 5 JPY; min_age 48h"
+    );
+    let conditions = &rules.conditions[&BreakClass::StatusReversed];
+    assert_eq!(conditions.told(), "min_evidence reference; only_forward");
+    assert_eq!(conditions.otherwise, Some(Policy::Off));
+    assert!(!rules.conditions.contains_key(&BreakClass::StatusBehind));
+    assert!(settings.repair.four_eyes);
     assert_eq!(rules.guards.max_repairs, 5);
     assert_eq!(rules.guards.max_ratio_basis_points, Some(50));
     assert_eq!(rules.guards.max_amount.get(&code("EUR")), Some(&1_000_000));
@@ -328,6 +341,32 @@ fn a_file_that_may_not_stand_is_refused_where_it_is_wrong() {
         (
             format!("{SMALL}[repair]\nstatus_behind = \"yes\""),
             vec!["auto, propose, off"],
+        ),
+        (
+            format!(
+                "{SMALL}[repair]\nstatus_behind = {{ otherwise = \"auto\", min_age = \"2d\" }}"
+            ),
+            vec!["is not less than policy"],
+        ),
+        (
+            format!("{SMALL}[repair]\nstatus_behind = {{ otherwise = \"off\" }}"),
+            vec!["beside no condition"],
+        ),
+        (
+            format!("{SMALL}[repair]\nstatus_behind = {{ policy = \"off\", min_age = \"2d\" }}"),
+            vec!["never asks"],
+        ),
+        (
+            format!("{SMALL}[repair]\nmissing_local = {{ min_evidence = \"reference\" }}"),
+            vec!["by its parent alone"],
+        ),
+        (
+            format!("{SMALL}[repair]\nstatus_behind = {{ max_amount = {{ EUR = \"1.005\" }} }}"),
+            vec!["is no amount of EUR"],
+        ),
+        (
+            format!("{SMALL}[repair]\nfour_eyes = \"yes\""),
+            vec!["true or false"],
         ),
         (
             format!("{SMALL}[guards]\nmax_ratio = \"2\""),
