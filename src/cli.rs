@@ -11,6 +11,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{BreakClass, BreakState, CloseAs, Severity};
+use crate::model::repair::RepairState;
 use crate::model::words;
 use crate::report::{Format, Include};
 use crate::settings::window::WindowFlags;
@@ -396,6 +397,27 @@ pub enum RepairsCommand {
     },
     /// Propose the inverse of repairs that were written
     Revert(DecisionArgs),
+    /// Write repairs to stdout for whoever applies them by other means; nothing changes
+    Export {
+        /// In which form; sql writes out the statements of [repair.apply]
+        #[arg(long = "as", value_name = "FORM", default_value = "json", value_parser = one_of(ExportForm::ALL, ExportForm::as_str))]
+        form: ExportForm,
+        /// In which state
+        #[arg(long, value_name = "STATE", default_value = "approved", value_parser = one_of(RepairState::ALL, RepairState::as_str))]
+        state: RepairState,
+    },
+}
+
+words! {
+    /// A form in which repairs are exported.
+    ExportForm {
+        /// The statements of `[repair.apply]`, written out.
+        Sql = "sql",
+        /// One row for each.
+        Csv = "csv",
+        /// As `repairs list` has them.
+        Json = "json",
+    }
 }
 
 /// What a person decides about repairs.
@@ -515,7 +537,9 @@ impl Cli {
             Command::Run(_)
             | Command::Diff(_)
             | Command::Breaks(BreaksCommand::List { .. } | BreaksCommand::Show { .. })
-            | Command::Repairs(RepairsCommand::List | RepairsCommand::Show { .. })
+            | Command::Repairs(
+                RepairsCommand::List | RepairsCommand::Show { .. } | RepairsCommand::Export { .. },
+            )
             | Command::Runs(_)
             | Command::Report(_)
             | Command::Watermark(WatermarkCommand::Show)
@@ -693,6 +717,7 @@ mod tests {
             "paysweep repairs approve 12ab 34cd --reason seen",
             "paysweep repairs reject 12ab --reason wrong",
             "paysweep repairs apply",
+            "paysweep repairs export --as sql --state proposed",
             "paysweep repairs apply 12ab 34cd",
             "paysweep repairs revert 12ab --reason wrong",
             "paysweep runs show latest",

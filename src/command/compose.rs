@@ -190,6 +190,18 @@ fn verdict(
             },
         ));
     }
+    for slice in &told.slices {
+        if let Some(failure) = &slice.not_carried {
+            reasons.push((
+                failure.exit,
+                Reason {
+                    code: failure.exit.name().to_owned(),
+                    count: 1,
+                    message: format!("source {}: {}", slice.name, failure.what),
+                },
+            ));
+        }
+    }
     let mut by_class: BTreeMap<BreakClass, u64> = BTreeMap::new();
     for line in &counted {
         *by_class.entry(line.item.class).or_default() += 1;

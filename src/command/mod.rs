@@ -5,13 +5,14 @@
 //! | [`run`] | `run`: the straight line |
 //! | `prepare` | each source with its profile, the files of both sides |
 //! | `own_side` | our own side: a file, the store's table, or the company's |
+//! | `carry` | repairs on their way into the company's own table |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
 //! | `told` | what there is to tell: slices as they were judged, and failures |
 //! | [`compose`], `lines` | the report of a run: outcome and exit code; sums and lists |
 //! | [`deliver`] | where it is told: stdout and files |
 //! | [`diff`] | `diff`: the same line without a memory |
-//! | [`breaks`], [`repairs`], [`runs`] | the human loop and history |
+//! | [`breaks`], [`repairs`], `export`, [`runs`] | the human loop and history |
 //! | [`watermark`] | `watermark show`, `set`, `rewind` |
 //! | [`intents`] | `intents import` |
 //! | [`check`], [`status`] | is it set up right, is it up to date? |
@@ -20,10 +21,12 @@
 //! | [`interrupt`], `held` | being asked to stop; holding a source meanwhile |
 
 pub mod breaks;
+mod carry;
 pub mod check;
 pub mod compose;
 pub mod deliver;
 pub mod diff;
+mod export;
 mod frame;
 pub mod gather;
 mod held;

@@ -15,6 +15,7 @@ use crate::time::Instant;
 
 use super::World;
 use super::breaks::{event_json, event_line, money_json, pretty};
+use super::carry::{self, Carrier};
 
 /// `paysweep repairs …`.
 pub async fn execute(
@@ -22,8 +23,12 @@ pub async fn execute(
     common: &CommonArgs,
     world: &mut World<'_>,
 ) -> Result<Exit, Failure> {
+    if let RepairsCommand::Export { form, state } = command {
+        return super::export::execute(*form, *state, common, world).await;
+    }
     let settings = super::settings(common, world)?;
     match command {
+        RepairsCommand::Export { .. } => unreachable!("it was just done"),
         RepairsCommand::List => list_all(&settings, common, world).await?,
         RepairsCommand::Show { id } => show(&settings, id, common, world).await?,
         RepairsCommand::Approve(arguments) => {
@@ -204,59 +209,88 @@ async fn apply(
     let at = now(settings, common, world)?;
     let by = super::person(world);
     let mut store = super::store(settings).await?;
+    let carrier = Carrier {
+        settings,
+        run_id: "",
+        by: &by,
+        at,
+    };
+    let mut exit = Exit::Ok;
+    let names = super::source_names(settings, common)?;
+    let sources: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut writer = None;
+    if settings.repair.apply.is_some() {
+        for detail in carry::settle_claimed(&mut store, carrier, &sources).await? {
+            exit = exit.worst(tell(&detail, world)?);
+        }
+    }
     let ids = if typed.is_empty() {
-        approved(&mut store, settings, common).await?
+        approved(&mut store, &sources).await?
     } else {
         whole_ids(&mut store, typed).await?
     };
     if ids.is_empty() {
         world.say("no repair is approved\n")?;
-        return Ok(Exit::Ok);
+        return Ok(exit);
     }
     let note = Note {
         reason: "",
         by: &by,
         at,
     };
-    let mut exit = Exit::Ok;
-    let mut written = 0;
-    for id in &ids {
-        let detail = store.apply(id, &note).await.map_err(|failure| {
-            failure.state(match written {
-                0 => "nothing was written".to_owned(),
-                number => format!("{number} of {} were written before; they stand", ids.len()),
-            })
-        })?;
-        written += 1;
-        let item = &detail.item;
-        let told = detail.events.last().map_or("", |event| event.note.as_str());
-        if item.state == RepairState::Failed {
-            exit = Exit::Differences;
+    for (written, id) in ids.iter().enumerate() {
+        let is_carried = settings
+            .repair
+            .is_carried(store.repair(id).await?.item.action);
+        if is_carried && writer.is_none() {
+            writer = carrier.open().await?;
         }
-        let told = if told.is_empty() {
-            change(item)
-        } else {
-            clean(told).into_owned()
+        let done = match &mut writer {
+            Some(writer) if is_carried => carry::one(&mut store, writer, carrier, id, None).await,
+            _ => store.apply(id, &note).await,
         };
-        world.say(&format!(
-            "{} {}: {}, {told}\n",
-            item.id, item.action, item.state
-        ))?;
+        let detail = done.map_err(|failure| {
+            let earlier = match written {
+                0 => "no other one was written before".to_owned(),
+                number => format!("{number} of {} were written before; they stand", ids.len()),
+            };
+            let state = if failure.state.is_empty() {
+                format!("{id} was not written; {earlier}")
+            } else {
+                format!("{}; {earlier}", failure.state)
+            };
+            failure.state(state)
+        })?;
+        exit = exit.worst(tell(&detail, world)?);
     }
     Ok(exit)
 }
 
+/// Tells how a repair ended.
+fn tell(detail: &RepairDetail, world: &mut World<'_>) -> Result<Exit, Failure> {
+    let item = &detail.item;
+    let told = detail.events.last().map_or("", |event| event.note.as_str());
+    let told = if told.is_empty() {
+        change(item)
+    } else {
+        clean(told).into_owned()
+    };
+    world.say(&format!(
+        "{} {}: {}, {told}\n",
+        item.id, item.action, item.state
+    ))?;
+    Ok(if item.state == RepairState::Failed {
+        Exit::Differences
+    } else {
+        Exit::Ok
+    })
+}
+
 /// Ids of every approved repair of the sources, oldest first.
-async fn approved<S: Store>(
-    store: &mut S,
-    settings: &Settings,
-    common: &CommonArgs,
-) -> Result<Vec<String>, Failure> {
-    let names = super::source_names(settings, common)?;
-    let sources: Vec<&str> = names.iter().map(String::as_str).collect();
+async fn approved<S: Store>(store: &mut S, sources: &[&str]) -> Result<Vec<String>, Failure> {
     let found = store
         .repairs(&RepairFilter {
-            sources: &sources,
+            sources,
             states: &[RepairState::Approved],
             ..RepairFilter::default()
         })
@@ -366,7 +400,7 @@ fn side_json(side: &RepairSide) -> Value {
     })
 }
 
-fn repair_json(detail: &RepairDetail) -> Value {
+pub(super) fn repair_json(detail: &RepairDetail) -> Value {
     let item = &detail.item;
     json!({
         "id": item.id,

@@ -29,6 +29,8 @@ words! {
         Proposed = "proposed",
         /// Approved, not applied yet.
         Approved = "approved",
+        /// On its way into the company's own table: whether it got there is known when it moves on.
+        Claimed = "claimed",
         /// Applied.
         Applied = "applied",
         /// A later import shows the same.

@@ -69,7 +69,12 @@ pub(super) fn read(
         .named("[intents]");
     let intents = intents::read(document, &intents_table, env)?;
     let guards = guards(root.get("guards").map(|it| it.named("[guards]")))?;
-    let repair = repair::read(root.get("repair").map(|it| it.named("[repair]")))?;
+    let repair = repair::read(
+        document,
+        root.get("repair").map(|it| it.named("[repair]")),
+        intents.sql.as_ref(),
+        env,
+    )?;
     let shared = shared_rules(&root, &intents, &repair, &guards)?;
     let sources = sources(document, &root, &timezone, now, &shared)?;
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();

@@ -18,8 +18,10 @@ use crate::database::postgres::Address;
 use crate::exit::Failure;
 pub use crate::intents::amount::{AmountUnit, Rounding};
 use crate::intents::sql::spec::Spec;
+use crate::intents::sql::writer::ApplySpec;
 use crate::model::breaks::{BreakClass, Policy};
 use crate::model::intent::IntentKind;
+use crate::model::repair::RepairAction;
 use crate::model::run::CompleteThrough;
 use crate::model::words;
 use crate::processor::ReadRules;
@@ -273,6 +275,8 @@ pub struct IntentsSettings {
     pub kinds: Vec<IntentKind>,
     /// A repair that no import has confirmed after so long is a finding; `None` = never.
     pub confirm_within: Option<Span>,
+    /// How long our own software sends the same request again, at most; `None` = not told. Only for `paysweep check`.
+    pub retry_for: Option<Span>,
     /// Unit of local amounts.
     pub amount_unit: AmountUnit,
     /// How the local side rounds.
@@ -290,6 +294,17 @@ pub struct RepairSettings {
     pub link: Policy,
     /// A proposal is approved by somebody else than who proposed it. Default false.
     pub four_eyes: bool,
+    /// How repairs are written into the company's own table; `None` = they are kept for whoever reads them.
+    pub apply: Option<ApplySpec>,
+}
+
+impl RepairSettings {
+    /// Whether repairs of an action are written into the company's own table.
+    pub fn is_carried(&self, action: RepairAction) -> bool {
+        self.apply
+            .as_ref()
+            .is_some_and(|apply| apply.statements.contains_key(&action))
+    }
 }
 
 impl Default for RepairSettings {
@@ -299,6 +314,7 @@ impl Default for RepairSettings {
             conditions: BTreeMap::new(),
             link: Policy::Off,
             four_eyes: false,
+            apply: None,
         }
     }
 }

@@ -611,3 +611,60 @@ pub trait Store {
     /// How fresh a source is.
     async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure>;
 }
+
+/// A repair that this process carries over into a table of the company's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairClaim {
+    /// The repair, claimed.
+    pub repair: RepairDetail,
+    /// Grows with every change of hands.
+    pub epoch: i64,
+    /// The run that holds it; empty = a person.
+    pub run_id: String,
+}
+
+/// How a claimed repair ended.
+#[derive(Clone, Copy, Debug)]
+pub enum Settlement<'a> {
+    /// The table has it: the repair is `applied`, and our copy of the row follows.
+    Written {
+        /// The break that it closes, as it stands then; `None` = the next run sees it in order.
+        closes: Option<&'a Break>,
+    },
+    /// The row had changed, or nobody can tell who changed it: the repair is `failed`.
+    Conflict {
+        /// The `repair_conflict` break of it.
+        break_of_it: &'a Break,
+    },
+    /// It is known that nothing was written: the repair is `approved` again.
+    NotWritten,
+}
+
+/// A store that hands repairs over to a table of the company's own. The claim is committed before anything is written there,
+/// so that whoever comes after a process that died knows what has to be found out.
+#[allow(
+    async_fn_in_trait,
+    reason = "one thread drives everything: no caller needs the futures to be Send"
+)]
+pub trait Outbox {
+    /// Claims an approved repair, or a claimed one whose holder let its lease end. `Locked` while somebody else holds it,
+    /// `Rejected` in any other state.
+    async fn claim_repair(
+        &mut self,
+        id: &str,
+        run_id: &str,
+        note: &Note<'_>,
+        ttl: Span,
+    ) -> Result<RepairClaim, Failure>;
+
+    /// Holds a claim for `ttl` more. `Locked` when it was taken over.
+    async fn renew_repair(&mut self, claim: &RepairClaim, ttl: Span) -> Result<(), Failure>;
+
+    /// Records how it went, and gives the claim back. `Locked` when it was taken over; then nothing was recorded.
+    async fn settle_repair(
+        &mut self,
+        claim: &RepairClaim,
+        how: Settlement<'_>,
+        note: &Note<'_>,
+    ) -> Result<RepairDetail, Failure>;
+}

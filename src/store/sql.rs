@@ -10,6 +10,7 @@
 //! | `open_items`, `ledger` | the same as it stands, and what persons say of it |
 //! | `runs` | history and watermarks |
 //! | `chain` | the seal on every step of the ledger |
+//! | `claims` | repairs on their way into a table of the company's own |
 //! | `commit` | the one transaction of a run |
 //!
 //! # Decisions
@@ -24,6 +25,7 @@ pub(in crate::store) mod engine;
 
 mod breaks;
 mod chain;
+mod claims;
 mod commit;
 mod intents;
 mod lease;
@@ -36,8 +38,9 @@ mod runs;
 use self::engine::{Database, Engine, Repeat};
 use super::contract::{
     Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Freshness,
-    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection, Outcome,
-    Receipt, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Store, Unconfirmed,
+    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection, Outbox,
+    Outcome, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart,
+    Settlement, Store, Unconfirmed,
 };
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, CloseAs};
@@ -372,6 +375,43 @@ impl<D: Database> Store for SqlStore<D> {
     async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure> {
         self.database
             .read(async |session| runs::freshness(session, source, as_of).await)
+            .await
+    }
+}
+
+impl<D: Database> Outbox for SqlStore<D> {
+    async fn claim_repair(
+        &mut self,
+        id: &str,
+        run_id: &str,
+        note: &Note<'_>,
+        ttl: Span,
+    ) -> Result<RepairClaim, Failure> {
+        self.database
+            .write("claiming a repair", Repeat::Doubles, async |session| {
+                claims::claim(session, id, run_id, note, ttl).await
+            })
+            .await
+    }
+
+    async fn renew_repair(&mut self, claim: &RepairClaim, ttl: Span) -> Result<(), Failure> {
+        self.database
+            .write("renewing a claim", Repeat::Harmless, async |session| {
+                claims::renew(session, claim, ttl).await
+            })
+            .await
+    }
+
+    async fn settle_repair(
+        &mut self,
+        claim: &RepairClaim,
+        how: Settlement<'_>,
+        note: &Note<'_>,
+    ) -> Result<RepairDetail, Failure> {
+        self.database
+            .write("settling a repair", Repeat::Doubles, async |session| {
+                claims::settle(session, claim, &how, note).await
+            })
             .await
     }
 }

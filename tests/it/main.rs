@@ -5,6 +5,7 @@
     reason = "tests wait, measure, print figures, and are switched by the environment"
 )]
 
+mod apply;
 mod breaks;
 mod cli;
 mod core;

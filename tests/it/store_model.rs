@@ -572,11 +572,14 @@ impl Memory {
         for (at, repair) in commit.repairs.iter().enumerate() {
             let present = self.repairs.get(&repair.id).map(|it| it.item.state);
             let moves = match (present, repair.state) {
-                (None, RepairState::Proposed | RepairState::Applied)
+                (None, RepairState::Proposed | RepairState::Approved | RepairState::Applied)
+                | (Some(RepairState::Proposed), RepairState::Approved)
                 | (Some(RepairState::Proposed | RepairState::Approved), RepairState::Applied) => {
                     true
                 }
-                (Some(_), RepairState::Proposed | RepairState::Applied) => false,
+                (Some(_), RepairState::Proposed | RepairState::Approved | RepairState::Applied) => {
+                    false
+                }
                 _ => return Err(no(Exit::Internal)),
             };
             if moves && moving.iter().all(|it| it.id != repair.id) {

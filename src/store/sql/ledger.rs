@@ -240,7 +240,7 @@ pub(super) async fn decide(
         .remedy("let somebody else approve it"));
     }
     let mut added = Added::default();
-    event(session, &found, next, note, &mut added).await?;
+    event(session, &found, next, note, "", &mut added).await?;
     chain::append(session, &added).await?;
     detail(session, &found.item.id).await
 }
@@ -366,7 +366,15 @@ pub(super) async fn revert(
         reason: &inverse.note,
         ..*note
     };
-    event(session, &written, RepairState::Proposed, &said, &mut added).await?;
+    event(
+        session,
+        &written,
+        RepairState::Proposed,
+        &said,
+        "",
+        &mut added,
+    )
+    .await?;
     chain::append(session, &added).await?;
     detail(session, &inverse.id).await
 }

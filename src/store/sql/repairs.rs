@@ -186,9 +186,12 @@ async fn write_chunk(
 /// Whether a repair that is brought takes a step; it is held when it does not.
 fn moves(present: Option<RepairState>, repair: &Repair) -> Result<bool, Failure> {
     match (present, repair.state) {
-        (None, RepairState::Proposed | RepairState::Applied)
+        (None, RepairState::Proposed | RepairState::Approved | RepairState::Applied)
+        | (Some(RepairState::Proposed), RepairState::Approved)
         | (Some(RepairState::Proposed | RepairState::Approved), RepairState::Applied) => Ok(true),
-        (Some(_), RepairState::Proposed | RepairState::Applied) => Ok(false),
+        (Some(_), RepairState::Proposed | RepairState::Approved | RepairState::Applied) => {
+            Ok(false)
+        }
         (_, other) => Err(Failure::new(
             Exit::Internal,
             format!("repair {} was to be written as {other}", repair.id),
@@ -250,13 +253,22 @@ pub(super) async fn carry_out_one(
 ) -> Result<(), Failure> {
     let failed = carry_out(session, writing, &[&repair.item]).await?;
     if failed.is_empty() {
-        return event(session, repair, RepairState::Applied, note, added).await;
+        return event(session, repair, RepairState::Applied, note, "", added).await;
     }
     let failed = Note {
         reason: ROW_HAD_CHANGED,
         ..*note
     };
-    event(session, repair, RepairState::Failed, &failed, added).await
+    event(session, repair, RepairState::Failed, &failed, "", added).await
+}
+
+/// Does what a repair says where its row is still the planned one.
+pub(super) async fn carry_out_best(
+    session: &mut impl Engine,
+    writing: Writing<'_>,
+    repair: &Repair,
+) -> Result<(), Failure> {
+    carry_out(session, writing, &[repair]).await.map(|_| ())
 }
 
 /// Does what repairs say. Returns the ids of those that found their row changed.
@@ -458,6 +470,7 @@ pub(super) async fn event(
     repair: &RepairDetail,
     state: RepairState,
     note: &Note<'_>,
+    run_id: &str,
     added: &mut Added,
 ) -> Result<(), Failure> {
     let next = 1 + i64::try_from(repair.events.len()).expect("a repair takes a few steps");
@@ -469,7 +482,7 @@ pub(super) async fn event(
                 .text(state.as_str())
                 .int(note.at.0)
                 .text(note.by)
-                .text("")
+                .text(run_id)
                 .text(note.reason);
         })
         .await?;
