@@ -27,7 +27,7 @@ use crate::time::Instant;
 
 use super::carry;
 use super::compose;
-use super::frame::{advance, frame, window_of};
+use super::frame::{advance, follows, frame, window_of};
 use super::gather::{Gathered, Ours, Question, gather};
 use super::held::{beside, release, renew};
 use super::interrupt::Interrupt;
@@ -430,6 +430,7 @@ async fn slice<S: Store + Outbox>(
     let mut feed = beside(store, job.settings, claim, interrupt, prepared.reader())
         .await
         .flatten()
+        .and_then(|feed| follows(feed, stored.as_ref(), window))
         .map_err(|failure| failure.state(stays.clone()))?;
     let frame = frame(
         store,
