@@ -385,7 +385,7 @@ pub enum RepairsCommand {
         #[arg(value_name = "REPAIR")]
         id: String,
     },
-    /// Approve proposed repairs; with four_eyes by somebody else than who proposed them
+    /// Approve proposed repairs; with `four_eyes` by somebody else than who proposed them
     Approve(DecisionArgs),
     /// Turn down proposed or approved repairs
     Reject(DecisionArgs),

@@ -99,7 +99,7 @@ pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> 
         Command::Diff(arguments) => diff::execute(arguments, common, world).await,
         other => {
             let interrupt = world.interrupt.clone();
-            match interrupt.or(short(other, common, world)).await {
+            match interrupt.or(Box::pin(short(other, common, world))).await {
                 Ok(done) => done,
                 Err(stopped) => Err(stopped
                     .state("the open transaction was rolled back; what was written before stands")),

@@ -156,8 +156,7 @@ async fn each(
         by: &by,
         at,
     };
-    let mut written = 0;
-    for id in &ids {
+    for (written, id) in ids.iter().enumerate() {
         let done = match word {
             Word::Decide(decision) => store.decide(id, decision, &note).await,
             Word::Revert => store.revert(id, &note).await,
@@ -168,7 +167,6 @@ async fn each(
                 number => format!("{number} of {} were written before; they stand", ids.len()),
             })
         })?;
-        written += 1;
         let item = &detail.item;
         world.say(&match word {
             Word::Decide(_) => format!("{} {}: {}\n", item.id, item.action, item.state),

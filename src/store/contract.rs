@@ -231,7 +231,7 @@ pub struct RepairDetail {
 /// A person's word on a proposed repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Proposed → approved.
+    /// Proposed → approved; also failed → approved, once the reason is gone.
     Approve,
     /// The same, by somebody else than [`RepairDetail::proposed_by`]: else `Denied`.
     ApproveAsOther,

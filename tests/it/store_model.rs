@@ -1363,9 +1363,10 @@ impl Store for ModelStore {
         let id = only(self.memory.repairs.keys(), id_prefix)?;
         let found = self.memory.with_author(&id);
         let next = match (decision, found.item.state) {
-            (Decision::Approve | Decision::ApproveAsOther, RepairState::Proposed) => {
-                RepairState::Approved
-            }
+            (
+                Decision::Approve | Decision::ApproveAsOther,
+                RepairState::Proposed | RepairState::Failed,
+            ) => RepairState::Approved,
             (Decision::Reject, RepairState::Proposed | RepairState::Approved) => {
                 RepairState::Rejected
             }

@@ -217,9 +217,11 @@ pub(super) async fn decide(
 ) -> Result<RepairDetail, Failure> {
     let found = detail(session, id_prefix).await?;
     let next = match (decision, found.item.state) {
-        (Decision::Approve | Decision::ApproveAsOther, RepairState::Proposed) => {
-            RepairState::Approved
-        }
+        // What failed for a reason that is gone may be tried again; the row is compared again as well.
+        (
+            Decision::Approve | Decision::ApproveAsOther,
+            RepairState::Proposed | RepairState::Failed,
+        ) => RepairState::Approved,
         (Decision::Reject, RepairState::Proposed | RepairState::Approved) => RepairState::Rejected,
         (_, state) => {
             return Err(Failure::rejected(format!(
