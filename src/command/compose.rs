@@ -12,15 +12,15 @@ use crate::model::verdict::Disposition;
 use crate::money::format_minor;
 use crate::reconcile::{self, Finding, Outcome};
 use crate::report::{
-    BreakLine, Carried, Check, CheckStatus, FileLine, Include, OutcomeName, Reason, RunInfo,
-    RunReport, SourceReport, Warning,
+    BreakLine, Carried, Check, CheckStatus, FileLine, Include, LedgerEnd, OutcomeName, Reason,
+    RunInfo, RunReport, SourceReport, Warning,
 };
 use crate::settings::window::WindowChoice;
 use crate::settings::{FailOn, Settings};
 use crate::time::{Instant, Zone};
 
 use super::lines;
-use super::told::Told;
+use super::told::{Slice, Told};
 
 /// What a report says of the run itself.
 pub struct RunFacts<'a> {
@@ -95,6 +95,10 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
             started_at: facts.started_at,
             finished_at: facts.finished_at,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            ledger: told.ledger.as_ref().map(|head| LedgerEnd {
+                entries: head.entries,
+                hash: head.hash.clone(),
+            }),
             config_path: facts
                 .settings
                 .map_or_else(String::new, |settings| settings.path.display().to_string()),
@@ -185,6 +189,18 @@ fn verdict(
                 message: format!("source {source}: {}", failure.what),
             },
         ));
+    }
+    for slice in &told.slices {
+        if let Some(failure) = &slice.not_carried {
+            reasons.push((
+                failure.exit,
+                Reason {
+                    code: failure.exit.name().to_owned(),
+                    count: 1,
+                    message: format!("source {}: {}", slice.name, failure.what),
+                },
+            ));
+        }
     }
     let mut by_class: BTreeMap<BreakClass, u64> = BTreeMap::new();
     for line in &counted {
@@ -333,6 +349,7 @@ fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
                 detail,
             ));
         }
+        checks.extend(held_back(slice));
         for (&currency, &sum) in &slice.outcome.deltas {
             let detail = format!(
                 "matches differ by {} {currency} in all, as declared",
@@ -365,6 +382,28 @@ fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
     }
     checks.extend(told.checks.iter().cloned());
     checks
+}
+
+/// What conditions of `[repair]` kept from being written, class by class, with the first reason in full.
+fn held_back(slice: &Slice) -> Vec<Check> {
+    let mut by_class: BTreeMap<BreakClass, Vec<&str>> = BTreeMap::new();
+    for held in &slice.outcome.held_back {
+        by_class.entry(held.class).or_default().push(&held.reason);
+    }
+    by_class
+        .into_iter()
+        .map(|(class, reasons)| {
+            let more = match reasons.len() {
+                1 => String::new(),
+                number => format!("; and {} more", number - 1),
+            };
+            Check {
+                name: format!("policy {class} {}", slice.name),
+                status: CheckStatus::Info,
+                detail: format!("no repair was written: {}{more}", reasons[0]),
+            }
+        })
+        .collect()
 }
 
 fn warnings(told: &Told, facts: &RunFacts<'_>) -> Vec<Warning> {

@@ -5,13 +5,14 @@
 //! | [`run`] | `run`: the straight line |
 //! | `prepare` | each source with its profile, the files of both sides |
 //! | `own_side` | our own side: a file, the store's table, or the company's |
+//! | `carry` | repairs on their way into the company's own table |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
 //! | `told` | what there is to tell: slices as they were judged, and failures |
 //! | [`compose`], `lines` | the report of a run: outcome and exit code; sums and lists |
 //! | [`deliver`] | where it is told: stdout and files |
 //! | [`diff`] | `diff`: the same line without a memory |
-//! | [`breaks`], [`repairs`], [`runs`] | the human loop and history |
+//! | [`breaks`], [`repairs`], `export`, [`runs`] | the human loop and history |
 //! | [`watermark`] | `watermark show`, `set`, `rewind` |
 //! | [`intents`] | `intents import` |
 //! | [`check`], [`status`] | is it set up right, is it up to date? |
@@ -20,10 +21,12 @@
 //! | [`interrupt`], `held` | being asked to stop; holding a source meanwhile |
 
 pub mod breaks;
+mod carry;
 pub mod check;
 pub mod compose;
 pub mod deliver;
 pub mod diff;
+mod export;
 mod frame;
 pub mod gather;
 mod held;
@@ -96,7 +99,7 @@ pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> 
         Command::Diff(arguments) => diff::execute(arguments, common, world).await,
         other => {
             let interrupt = world.interrupt.clone();
-            match interrupt.or(short(other, common, world)).await {
+            match interrupt.or(Box::pin(short(other, common, world))).await {
                 Ok(done) => done,
                 Err(stopped) => Err(stopped
                     .state("the open transaction was rolled back; what was written before stands")),
@@ -193,10 +196,17 @@ pub(crate) fn typed_id(id: &str) -> Result<&str, Failure> {
     }
 }
 
-/// Who did something by hand: the user of the machine, as the environment names it.
-pub(crate) fn person(world: &World<'_>) -> String {
+/// Who started something; empty where the environment names nobody.
+pub(crate) fn named_person(world: &World<'_>) -> String {
     ["PAYSWEEP_USER", "SUDO_USER", "USER", "LOGNAME"]
         .into_iter()
         .find_map(|name| (world.env)(name).filter(|value| !value.is_empty()))
+        .unwrap_or_default()
+}
+
+/// Who did something by hand: the user of the machine, as the environment names it.
+pub(crate) fn person(world: &World<'_>) -> String {
+    Some(named_person(world))
+        .filter(|name| !name.is_empty())
         .unwrap_or_else(|| "unknown".to_owned())
 }

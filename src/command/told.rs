@@ -14,9 +14,10 @@ use crate::reconcile::{self, Outcome, Seen};
 use crate::report::Check;
 use crate::settings::SourceSettings;
 use crate::source::files::Feed;
-use crate::store::contract::{Carried as StoredCarried, Receipt, Unconfirmed};
+use crate::store::contract::{Carried as StoredCarried, LedgerHead, Receipt, Unconfirmed};
 use crate::time::Instant;
 
+use super::carry::HandedOver;
 use super::gather::Gathered;
 
 /// One source of a run, judged and — unless dry — committed.
@@ -31,6 +32,8 @@ pub struct Slice {
     pub(super) gathered: Gathered,
     pub(super) outcome: Outcome,
     pub(super) conflict_breaks: Vec<Break>,
+    /// Why repairs could not be carried over into the company's own table.
+    pub(super) not_carried: Option<Failure>,
 }
 
 impl Slice {
@@ -48,7 +51,10 @@ impl Slice {
         gathered: Gathered,
         outcome: Outcome,
         receipt: Receipt,
+        handed_over: HandedOver,
     ) -> Slice {
+        let mut conflict_breaks = receipt.conflict_breaks;
+        conflict_breaks.extend(handed_over.conflict_breaks);
         let before = stored.map_or(source.start, |watermark| watermark.hi);
         Slice {
             name: source.name.clone(),
@@ -60,7 +66,8 @@ impl Slice {
             feed,
             gathered,
             outcome,
-            conflict_breaks: receipt.conflict_breaks,
+            conflict_breaks,
+            not_carried: handed_over.failure,
         }
     }
 
@@ -83,6 +90,7 @@ impl Slice {
             gathered,
             outcome,
             conflict_breaks: Vec::new(),
+            not_carried: None,
         }
     }
 }
@@ -160,6 +168,8 @@ pub struct Told {
     pub carried: StoredCarried,
     /// Repairs that no import has shown yet.
     pub unconfirmed: Unconfirmed,
+    /// Where the chain of the ledger ends; `None` = there is no ledger, or nobody asked.
+    pub ledger: Option<LedgerHead>,
     /// What was verified about our own side.
     pub(super) checks: Vec<Check>,
 }

@@ -5,6 +5,7 @@
     reason = "tests wait, measure, print figures, and are switched by the environment"
 )]
 
+mod apply;
 mod breaks;
 mod cli;
 mod core;
@@ -15,6 +16,7 @@ mod hostile;
 mod infer;
 mod intents_sql;
 mod interrupts;
+mod ledger;
 mod mariadb;
 mod nights;
 mod postgres;

@@ -29,9 +29,9 @@ mod wire;
 
 pub use read::{ReadError, read};
 use wire::{
-    AccountingWire, BreakWire, CarriedWire, CheckWire, FileWire, IgnoredWire, MatchWire, MoneyWire,
-    OutcomeWire, PendingWire, ReasonWire, RepairWire, ResolvedWire, RunWire, SideWire, SourceWire,
-    SummaryWire, TotalWire, WarningWire, WindowWire,
+    AccountingWire, BreakWire, CarriedWire, CheckWire, FileWire, IgnoredWire, LedgerWire,
+    MatchWire, MoneyWire, OutcomeWire, PendingWire, ReasonWire, RepairWire, ResolvedWire, RunWire,
+    SideWire, SourceWire, SummaryWire, TotalWire, WarningWire, WindowWire,
 };
 
 /// Name of the schema.
@@ -262,6 +262,7 @@ fn repair_wire(repair: &Repair, as_of: Instant) -> RepairWire<'_> {
         from: repair.from.as_ref().map(side_wire),
         id: repair.id.as_str().into(),
         intent_id: maybe(&repair.intent_id),
+        note: repair.note.as_str().into(),
         occurred_at: repair.occurred_at.to_string(),
         operation_id: maybe(&repair.operation_id),
         source: repair.source.as_str().into(),
@@ -301,6 +302,10 @@ fn run_wire(run: &RunInfo) -> RunWire<'_> {
         dry_run: run.is_dry_run,
         finished_at: run.finished_at.to_string(),
         id: maybe(&run.id),
+        ledger: run.ledger.as_ref().map(|end| LedgerWire {
+            entries: end.entries,
+            head: maybe(&end.hash),
+        }),
         started_at: run.started_at.to_string(),
         version: run.version.as_str().into(),
     }

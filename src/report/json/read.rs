@@ -15,9 +15,9 @@ use crate::model::run::{Basis, Total, Window};
 use crate::model::verdict::{IgnoreReason, Rule};
 use crate::money::{Currency, Money};
 use crate::report::{
-    Accounting, BreakLine, Carried, Check, CheckStatus, FileLine, IgnoredLine, MatchLine, Outcome,
-    OutcomeName, PendingLine, Reason, ResolvedLine, RunInfo, RunReport, SourceReport, Summary,
-    Warning,
+    Accounting, BreakLine, Carried, Check, CheckStatus, FileLine, IgnoredLine, LedgerEnd,
+    MatchLine, Outcome, OutcomeName, PendingLine, Reason, ResolvedLine, RunInfo, RunReport,
+    SourceReport, Summary, Warning,
 };
 use crate::time::{Instant, Zone};
 
@@ -60,6 +60,10 @@ pub fn read(text: &str) -> Result<RunReport, ReadError> {
             version: wire.run.version.into_owned(),
             config_path: text_of(wire.run.config_path),
             config_digest: text_of(wire.run.config_digest),
+            ledger: wire.run.ledger.map(|end| LedgerEnd {
+                entries: end.entries,
+                hash: text_of(end.head),
+            }),
         },
         window: Window {
             from: bound(wire.window.from.as_deref(), Instant::MIN)?,
@@ -259,6 +263,7 @@ fn repair_of(wire: RepairWire<'_>) -> Result<Repair, ReadError> {
         planned_version: 0,
         state: word("repair state", &wire.state, RepairState::from_word)?,
         occurred_at: instant("occurred_at", &wire.occurred_at)?,
+        note: wire.note.into_owned(),
     })
 }
 
