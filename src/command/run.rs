@@ -30,7 +30,7 @@ use crate::time::Instant;
 
 use super::alert::Channels;
 use super::compose;
-use super::frame::{advance, frame, window_of};
+use super::frame::{advance, follows, frame, window_of};
 use super::gather::{Gathered, Ours, Question, gather};
 use super::held::{beside, release, renew};
 use super::interrupt::Interrupt;
@@ -551,6 +551,7 @@ async fn slice<S: Store>(
     let mut feed = beside(store, job.settings, claim, interrupt, prepared.reader())
         .await
         .flatten()
+        .and_then(|feed| follows(feed, stored.as_ref(), window))
         .map_err(|failure| failure.state(stays.clone()))?;
     let frame = frame(
         store,

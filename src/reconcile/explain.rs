@@ -107,8 +107,8 @@ pub fn explain(
         verdict,
         findings,
     };
-    let found = components
-        .iter()
+    let found = (0..components.len())
+        .map(|component| components.get(component))
         .find(|(operations, intents)| match subject {
             Subject::Operation(row) => operations.iter().any(|&it| it as usize == row),
             Subject::Intent(row) => intents.iter().any(|it| it == row),

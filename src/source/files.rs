@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -13,6 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::exit::{Exit, Failure};
 use crate::file::{read_unchanged, unreadable};
 use crate::model::operation::Operations;
+use crate::model::run::Watermark;
 use crate::processor::ReadRules;
 use crate::processor::csv::{FileFacts, decode};
 use crate::processor::profile::Profile;
@@ -32,6 +34,8 @@ pub struct Feed {
     pub newest: Option<Instant>,
     /// Whether every file proves that no row of it is missing.
     pub is_verified: bool,
+    /// The lowest and the highest number of each series of numbered reports, by what the names of its files have in common.
+    pub series: BTreeMap<String, (u64, u64)>,
     /// Rows of all files.
     pub rows: u64,
     /// Rows whose cells were all empty; left out.
@@ -56,6 +60,30 @@ pub struct FileRead {
 }
 
 impl Feed {
+    /// The highest number of each series once this feed is read, too.
+    pub fn series_after(&self, stored: Option<&Watermark>) -> BTreeMap<String, u64> {
+        let mut numbers = stored.map(|mark| mark.series.clone()).unwrap_or_default();
+        for (of, (_, highest)) in &self.series {
+            let known = numbers.entry(of.clone()).or_insert(0);
+            *known = (*known).max(*highest);
+        }
+        numbers
+    }
+
+    /// Refuses (exit 4) a feed between whose numbered reports and those of earlier runs one is missing.
+    pub fn follows(self, stored: Option<&Watermark>) -> Result<Feed, Failure> {
+        for (of, known) in stored.iter().flat_map(|mark| &mark.series) {
+            if let Some((lowest, _)) = self.series.get(of) {
+                let missing = known.saturating_add(1)..*lowest;
+                if !missing.is_empty() {
+                    let place = "the last one that was read and the files that are there";
+                    return Err(gap(of, std::slice::from_ref(&missing), place));
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// The newest time of a usable row that is not later than an instant: what `complete_through = "last-row"` means.
     pub fn newest_until(&self, as_of: Instant) -> Option<Instant> {
         let usable = self
@@ -104,7 +132,7 @@ pub fn read(
             });
         }
     }
-    check_series(profile, &names)?;
+    feed.series = series_of(profile, &names)?;
     hashes.sort_unstable();
     let mut all = Sha256::new();
     for hash in &hashes {
@@ -152,37 +180,52 @@ fn add(
 /// Most missing numbers that a refusal names.
 const MISSING_SHOWN: usize = 5;
 
-/// Refuses numbered reports of which one is missing between two others.
-fn check_series(profile: &Profile, names: &[String]) -> Result<(), Failure> {
+/// The lowest and highest number of each series. Refuses numbered reports of which one is missing between two others.
+fn series_of(profile: &Profile, names: &[String]) -> Result<BTreeMap<String, (u64, u64)>, Failure> {
     let mut series: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     for name in names {
         if let Some((of, number)) = profile.number_in_series(name) {
             series.entry(of).or_default().insert(number);
         }
     }
+    let mut ends = BTreeMap::new();
     for (of, numbers) in series {
-        let mut missing: Vec<String> = Vec::new();
-        let mut count = 0;
-        for (number, next) in numbers.iter().zip(numbers.iter().skip(1)) {
-            count += next - number - 1;
-            let room = MISSING_SHOWN.saturating_sub(missing.len());
-            missing.extend((number + 1..*next).take(room).map(|lost| lost.to_string()));
+        let missing: Vec<Range<u64>> = (numbers.iter().zip(numbers.iter().skip(1)))
+            .map(|(number, next)| number.saturating_add(1)..*next)
+            .filter(|missing| !missing.is_empty())
+            .collect();
+        if !missing.is_empty() {
+            return Err(gap(&of, &missing, "the files that are there"));
         }
-        if count > 0 {
-            let more = count.saturating_sub(missing.len() as u64);
-            let more = match more {
-                0 => String::new(),
-                _ => format!(" and {more} more"),
-            };
-            return Err(Failure::new(
-                Exit::Refused,
-                format!("{of}: number {}{more} is missing between the files that are there", missing.join(", ")),
-            )
-            .why("the reports are numbered without gaps, so what the missing one holds would be taken for absent")
-            .remedy("fetch it and run again; where it is known never to come, name only the files behind the gap, and accept the stretch with paysweep watermark set"));
+        if let (Some(lowest), Some(highest)) = (numbers.first(), numbers.last()) {
+            ends.insert(of, (*lowest, *highest));
         }
     }
-    Ok(())
+    Ok(ends)
+}
+
+/// Exit 4: numbers of a series are missing.
+fn gap(of: &str, missing: &[Range<u64>], between: &str) -> Failure {
+    let shown: Vec<String> = missing
+        .iter()
+        .flat_map(|numbers| numbers.clone().take(MISSING_SHOWN))
+        .take(MISSING_SHOWN)
+        .map(|number| number.to_string())
+        .collect();
+    let count: u64 = missing
+        .iter()
+        .map(|numbers| numbers.end - numbers.start)
+        .sum();
+    let more = match count.saturating_sub(shown.len() as u64) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Failure::new(
+        Exit::Refused,
+        format!("{of}: number {}{more} is missing between {between}", shown.join(", ")),
+    )
+    .why("the reports are numbered without gaps, so what the missing one holds would be taken for absent")
+    .remedy("fetch it and run again; where it is known never to come, name only the files behind the gap, and accept the stretch with paysweep watermark set")
 }
 
 /// The files of a pattern, by name.
@@ -203,7 +246,11 @@ fn expand(base_dir: &Path, pattern: &str) -> Result<Vec<(String, PathBuf)>, Fail
         .why("* and ? are filled in only in the last part of a path")
         .remedy("list the folders one by one under files"));
     }
-    let directory = base_dir.join(&folder);
+    let mut directory = base_dir.join(&folder);
+    if directory.as_os_str().is_empty() {
+        // A configuration in the folder where the command runs: no path names it, and a folder has to be named.
+        directory.push(".");
+    }
     let entries = fs::read_dir(&directory).map_err(|error| unreadable(pattern, &error))?;
     let mut found = Vec::new();
     for entry in entries {
