@@ -1,12 +1,16 @@
 //! `paysweep check`: is it set up right? One verdict line each; exits with its worst row.
 
+use serde_json::{Value, json};
+
 use crate::cli::CommonArgs;
 use crate::exit::{Exit, Failure};
 use crate::intents::sql::apply_facts::apply_facts;
 use crate::intents::sql::facts;
 use crate::intents::sql::spec::Spec;
 use crate::model::breaks::BreakClass;
+use crate::notify::Channel;
 use crate::processor::profile::Window;
+use crate::report::Format;
 use crate::settings::{IntentsKind, Settings, SourceSettings, StoreUrl};
 use crate::source::files;
 use crate::store::contract::Store;
@@ -14,6 +18,7 @@ use crate::store::postgres::{Mode, PostgresStore};
 use crate::store::sqlite::SqliteStore;
 use crate::time::{Instant, Span};
 
+use super::breaks::pretty;
 use super::{World, frame, prepare};
 
 struct Row {
@@ -64,6 +69,7 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
         "guards",
         format!("at most {} repairs in a run", settings.guards.max_repairs),
     ));
+    rows.extend(settings.channels.iter().map(channel_row));
     let exit = rows.iter().map(|row| row.exit).fold(Exit::Ok, Exit::worst);
     let text: String = rows
         .iter()
@@ -76,7 +82,15 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
             )
         })
         .collect();
-    if !(common.quiet && exit == Exit::Ok) {
+    if common.format() == Format::Json {
+        let rows: Vec<Value> = rows
+            .iter()
+            .map(|row| json!({ "name": row.name, "exit_code": row.exit.code(), "detail": row.detail }))
+            .collect();
+        world.say(&pretty(
+            &json!({ "exit_code": exit.code(), "checks": rows }),
+        ))?;
+    } else if !(common.quiet && exit == Exit::Ok) {
         world.say(&text)?;
     }
     Ok(exit)
@@ -134,6 +148,31 @@ async fn store_row(settings: &Settings) -> Row {
     match opened.await {
         Ok(detail) => ok("store", detail),
         Err(failure) => failed("store", &failure),
+    }
+}
+
+/// Whether a channel could be reached; nothing is sent.
+fn channel_row(channel: &Channel) -> Row {
+    let name = format!("notify {}", channel.name);
+    let mut secrets = channel.secret.iter().chain([&channel.url]);
+    match secrets.find_map(|it| it.as_ref().err()) {
+        Some(why) => Row {
+            name,
+            exit: Exit::Rejected,
+            detail: why.clone(),
+        },
+        None => ok(
+            &name,
+            format!(
+                "{}{}; nothing was sent",
+                channel.kind,
+                if channel.is_required {
+                    ", required"
+                } else {
+                    ""
+                }
+            ),
+        ),
     }
 }
 

@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::document::{Document, Table, Value};
-use super::intents;
-use super::repair;
 use super::{
     FreshnessSettings, IntentsSettings, OutputSpec, ProfileRef, RepairSettings, ReportSettings,
     Settings, SourceKind, SourceSettings, StoreUrl,
 };
+use super::{intents, notify, repair};
 use crate::database::postgres::Address;
 use crate::database::sqlite_path;
 use crate::exit::{Exit, Failure};
@@ -23,6 +22,7 @@ use crate::money::{Currency, NumberFormat};
 use crate::processor::generic::{self, GenericRules, Part};
 use crate::processor::{DateOrder, Mode, ReadRules, ScopeRule};
 use crate::reconcile::rules::{Guards, Rules};
+use crate::report::redact::Column;
 use crate::time::{Instant, Span, Zone, parse_point};
 
 /// Looks up a variable of the environment.
@@ -50,9 +50,11 @@ pub(super) fn read(
         "notify",
     ];
     let root = Table::open(document, "", 0, &root, &known)?;
-    if let Some(notify) = root.get("notify") {
-        return Err(not_built(&notify.named("[notify]"), "notifications"));
-    }
+    let channels = notify::read(
+        document,
+        root.get("notify").map(|it| it.named("[notify]")),
+        env,
+    )?;
     let timezone = match root.get("timezone") {
         Some(value) => zone(&value)?,
         None => Zone::utc(),
@@ -99,6 +101,7 @@ pub(super) fn read(
         guards,
         freshness: freshness(root.get("freshness").map(|it| it.named("[freshness]")))?,
         report: report(document, root.get("report").map(|it| it.named("[report]")))?,
+        channels,
     })
 }
 
@@ -246,7 +249,7 @@ fn store_url(document: Document<'_>, url: &str) -> Result<StoreUrl, Failure> {
 }
 
 /// A secret by reference. Its value never stands in an error text.
-fn secret(
+pub(super) fn secret(
     document: Document<'_>,
     value: &Value<'_>,
     env: Environment<'_>,
@@ -688,6 +691,18 @@ fn freshness(section: Option<Value<'_>>) -> Result<FreshnessSettings, Failure> {
     })
 }
 
+/// A column that is masked. One that a report never holds is refused, so that nobody relies on a mask that does nothing.
+fn redacted_column(value: &Value<'_>) -> Result<Column, Failure> {
+    let name = value.some_text()?;
+    Column::from_word(name).ok_or_else(|| {
+        let known: Vec<&str> = Column::ALL.iter().map(|column| column.as_str()).collect();
+        value
+            .error(format!("no report holds a column {name:?}"))
+            .why("a report holds a fixed list of columns; every other column of a file stays out of it anyway")
+            .remedy(format!("these can be masked: {}", known.join(", ")))
+    })
+}
+
 fn report(document: Document<'_>, section: Option<Value<'_>>) -> Result<ReportSettings, Failure> {
     let mut report = ReportSettings::default();
     let Some(section) = section else {
@@ -695,7 +710,9 @@ fn report(document: Document<'_>, section: Option<Value<'_>>) -> Result<ReportSe
     };
     let table = section.table(&["files", "keep", "redact"])?;
     if let Some(redact) = table.get("redact") {
-        return Err(not_built(&redact, "leaving columns out of a report"));
+        for column in redact.list()? {
+            report.redact.push(redacted_column(&column)?);
+        }
     }
     if let Some(files) = table.get("files") {
         for file in files.list()? {

@@ -5,12 +5,18 @@
     reason = "tests wait, measure, print figures, and are switched by the environment"
 )]
 
+mod alerts;
 mod apply;
 mod breaks;
+mod browser;
 mod cli;
 mod core;
 mod corpus;
+mod cron;
 mod dialects;
+mod explained;
+mod first_run;
+mod forms;
 mod golden;
 mod hostile;
 mod infer;
