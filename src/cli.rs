@@ -286,6 +286,9 @@ pub struct RunArgs {
     /// Stop by itself after so long, with a partial report: 90s, 50m; choose it below the scheduler's own; default: never
     #[arg(long, value_name = "SPAN", value_parser = deadline_parser)]
     pub deadline: Option<Span>,
+    /// Send at most so many requests to processors, those included that are tried again; default: any number
+    #[arg(long, value_name = "N")]
+    pub max_requests: Option<u64>,
     /// A window given by hand.
     #[command(flatten)]
     pub window: WindowArgs,

@@ -7,6 +7,7 @@
 //! | `own_side` | our own side: a file, the store's table, or the company's |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
+//! | `second_look` | single rows that are asked for by their id |
 //! | `told` | what there is to tell: slices as they were judged, and failures |
 //! | [`compose`], `lines` | the report of a run: outcome and exit code; sums and lists |
 //! | [`deliver`] | where it is told: stdout and files |
@@ -39,6 +40,7 @@ pub mod progress;
 pub mod repairs;
 pub mod run;
 pub mod runs;
+mod second_look;
 pub mod status;
 mod told;
 pub mod watermark;

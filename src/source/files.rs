@@ -12,61 +12,11 @@ use sha2::{Digest, Sha256};
 
 use crate::exit::{Exit, Failure};
 use crate::file::{read_unchanged, unreadable};
-use crate::model::operation::Operations;
 use crate::processor::ReadRules;
 use crate::processor::csv::{FileFacts, decode};
 use crate::processor::profile::Profile;
-use crate::time::Instant;
 
-/// Everything that the files of a source say.
-#[derive(Debug, Default)]
-pub struct Feed {
-    /// The rows of all files, in order of files and lines.
-    pub operations: Operations,
-    /// SHA-256 over the sorted content hashes of all files, in hexadecimal: the same for the same contents under other
-    /// names or in another order.
-    pub hash: String,
-    /// The files that were read; `Operation::file` counts in this list.
-    pub files: Vec<FileRead>,
-    /// The newest time of a row that can be used; `None` without rows. It may lie after the run's "now".
-    pub newest: Option<Instant>,
-    /// Whether every file proves that no row of it is missing.
-    pub is_verified: bool,
-    /// Rows of all files.
-    pub rows: u64,
-    /// Rows whose cells were all empty; left out.
-    pub blank_rows: u64,
-    /// Rows with a tolerated format error; each is invalid.
-    pub quarantined: u64,
-    /// Rows that cannot be used, the quarantined ones included.
-    pub invalid: u64,
-}
-
-/// One file of a feed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileRead {
-    /// The name as the configuration gives it, with wildcards filled in.
-    pub name: String,
-    /// Size of the content.
-    pub bytes: u64,
-    /// SHA-256 of the content, in hexadecimal.
-    pub sha256: String,
-    /// What reading it has shown.
-    pub facts: FileFacts,
-}
-
-impl Feed {
-    /// The newest time of a usable row that is not later than an instant: what `complete_through = "last-row"` means.
-    pub fn newest_until(&self, as_of: Instant) -> Option<Instant> {
-        let usable = self
-            .operations
-            .invalid
-            .iter()
-            .zip(&self.operations.occurred_at)
-            .filter(|(invalid, at)| invalid.is_empty() && **at <= as_of);
-        usable.map(|(_, at)| *at).max()
-    }
-}
+use super::feed::{Feed, FileRead, hex};
 
 /// Reads the files that the patterns name, relative to a directory. `*` and `?` may stand in the last part of a pattern.
 ///
@@ -260,18 +210,11 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::processor::{Mode, built_in};
+    use crate::time::Instant;
 
     const HEAD: &str = "operation_id,kind,status,amount_minor,currency,occurred_at\n";
 

@@ -5,11 +5,17 @@
     reason = "tests wait, measure, print figures, and are switched by the environment"
 )]
 
+mod api;
+mod api_faults;
+mod api_month;
+mod api_profiles;
+mod api_rest;
 mod breaks;
 mod cli;
 mod core;
 mod corpus;
 mod dialects;
+mod fake;
 mod golden;
 mod hostile;
 mod infer;

@@ -28,6 +28,7 @@ const PURE: &[&str] = &["money", "time", "model", "reconcile", "processor", "rep
 /// Third-party crates, and the only places that may name them.
 const CONFINED: &[(&str, &[&str])] = &[
     ("anyhow", &["main"]),
+    ("backon", &["source/http"]),
     ("chrono", &["time", "processor/moment", "main"]),
     ("clap", &["cli"]),
     ("comfy_table", &["report/text"]),
@@ -35,21 +36,26 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("encoding_rs", &["processor/encoding"]),
     ("flate2", &["file"]),
     ("indicatif", &["command/progress"]),
+    ("governor", &["source/http"]),
     ("futures_util", &["store/postgres", "intents/sql"]),
     ("iso_currency", &["money"]),
     ("jiff", &["time"]),
     ("regex", &["processor"]),
+    ("reqwest", &["source/http"]),
     ("rust_decimal", &["money"]),
+    ("rustls", &["source/http"]),
     ("serde", &["settings", "processor", "report"]),
     ("sqlx", &["store", "database", "intents/sql"]),
     // The store packs the next block of rows while the database takes the last one (`tokio::join!`), and does not wait
-    // for a server forever. A command hears that it should stop while it works.
+    // for a server forever. A command hears that it should stop while it works. Several requests are under way at once.
     (
         "tokio",
         &[
             "main",
             "command/interrupt",
             "command/held",
+            "source/api",
+            "source/http",
             "store/sqlite/bulk",
             "store/sqlite/packed",
             "store/postgres",
