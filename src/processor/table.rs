@@ -50,21 +50,27 @@ impl Place<'_> {
     }
 
     /// Refuses an id or reference that is too long to look rows up by, whichever store will hold it.
+    #[inline]
     pub fn assert_key(self, column: &str, key: &str) -> Result<(), Failure> {
-        if key.len() <= KEY_BYTES_MAX {
+        if is_key(key) {
             return Ok(());
         }
-        Err(self
-            .cell(
-                column,
-                key,
-                &format!(
-                    "is {} bytes long, and an id or reference has at most {KEY_BYTES_MAX}",
-                    key.len()
-                ),
-            )
-            .why("rows are looked up by it, and so long a text is no id")
-            .remedy("see whether another column holds the id; a longer text belongs into the description"))
+        Err(self.long_key(column, key))
+    }
+
+    fn long_key(self, column: &str, key: &str) -> Failure {
+        self.cell(
+            column,
+            key,
+            &format!(
+                "is {} bytes long, and an id or reference has at most {KEY_BYTES_MAX}",
+                key.len()
+            ),
+        )
+        .why("rows are looked up by it, and so long a text is no id")
+        .remedy(
+            "see whether another column holds the id; a longer text belongs into the description",
+        )
     }
 
     /// Exit 2, about a whole row: `finding` continues the sentence "line 4 …".
@@ -118,8 +124,15 @@ fn looks_like_a_card(value: &str) -> bool {
     sum.is_multiple_of(10)
 }
 
+/// Whether a text is short enough for an id or reference.
+#[inline]
+pub fn is_key(text: &str) -> bool {
+    text.len() <= KEY_BYTES_MAX
+}
+
 /// The text without white space at its ends, including line breaks, no-break spaces, byte-order marks and other invisible
 /// characters.
+#[inline]
 pub fn trim(text: &str) -> &str {
     match text.as_bytes() {
         [] => text,

@@ -52,6 +52,11 @@ impl Op<'_> {
         self.row_data.status == OperationStatus::Pending && self.row_data.net_minor == Some(0)
     }
 
+    /// It did not succeed, and says that it has not taken anything: nothing yet, or nothing at all.
+    pub(crate) fn has_taken_nothing(&self) -> bool {
+        self.row_data.status != OperationStatus::Succeeded && self.row_data.net_minor == Some(0)
+    }
+
     /// A row that gives back what another took, where it names one: failures, reversals, adjustments.
     pub(crate) fn is_return(&self) -> bool {
         self.row_data.kind.is_return() || self.row_data.kind == OperationKind::Adjustment

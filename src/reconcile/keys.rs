@@ -43,97 +43,257 @@ impl IntentKeys {
 }
 
 /// All keys of a snapshot.
+///
+/// Most of the time of a large comparison is waiting for memory while texts are looked up, so the texts are divided by a
+/// bit of their hash: each half has a table, and a thread, of its own. Half 0 has the even keys, half 1 the odd ones. What
+/// number a key has means nothing; only whether two keys are equal does.
 pub(crate) struct Keys<'a> {
-    texts: Vec<&'a str>,
-    table: HashTable<Key>,
     hasher: DefaultHashBuilder,
+    halves: [Half<'a>; 2],
     pub(crate) operations: Vec<OperationKeys>,
     pub(crate) intents: Vec<IntentKeys>,
 }
+
+/// The texts whose hash falls into one half.
+struct Half<'a> {
+    /// 0 or 1.
+    bit: u32,
+    /// Distinct texts; the first is the empty one, which is in neither half.
+    texts: Vec<&'a str>,
+    /// Positions in `texts`.
+    table: HashTable<u32>,
+}
+
+/// The texts of some rows, five of each, and the keys that they get.
+#[derive(Default)]
+struct Block<'a> {
+    /// Texts without white space at their ends, and their hashes.
+    texts: Vec<(&'a str, u64)>,
+    /// For each text, 0 = none or one of the other half.
+    keys: Vec<Key>,
+}
+
+impl<'a> Block<'a> {
+    /// White space around a key never counts.
+    fn push(&mut self, hasher: &DefaultHashBuilder, text: &'a str) {
+        let text = text.trim();
+        let hash = if text.is_empty() {
+            0
+        } else {
+            hasher.hash_one(text)
+        };
+        self.texts.push((text, hash));
+    }
+
+    fn rows(&self) -> impl Iterator<Item = [Key; KEYS_PER_ROW]> {
+        self.keys.as_chunks().0.iter().copied()
+    }
+
+    fn clear(&mut self) {
+        self.texts.clear();
+        self.keys.clear();
+    }
+}
+
+/// How many texts of a row may be keys.
+const KEYS_PER_ROW: usize = 5;
+/// Rows that are looked up together.
+const BLOCK_ROWS: usize = 64;
+/// From this many rows on two threads are faster than one.
+const ROWS_PER_THREAD_MIN: usize = 20_000;
 
 /// Shortest reference that may be taken for the beginning of a longer one where nothing is declared.
 const TRUNCATED_CHARS_MIN: usize = 8;
 
 impl<'a> Keys<'a> {
     pub(crate) fn of(snapshot: &Snapshot<'a>) -> Keys<'a> {
-        let (operations, intents) = (snapshot.operations, snapshot.intents);
-        let mut keys = Keys {
-            texts: vec![""],
-            // An id and a reference of each operation, an id and a key of each intent; half of them are shared.
-            table: HashTable::with_capacity(2 * operations.len() + 2 * intents.len()),
-            hasher: DefaultHashBuilder::default(),
-            operations: Vec::with_capacity(operations.len()),
-            intents: Vec::with_capacity(intents.len()),
+        let hasher = DefaultHashBuilder::default();
+        let rows = snapshot.operations.len() + snapshot.intents.len();
+        let half = |bit| Half::of(snapshot, &hasher, bit);
+        let (mut even, odd) = if rows < ROWS_PER_THREAD_MIN {
+            (half(0), half(1))
+        } else {
+            std::thread::scope(|scope| {
+                let odd = scope.spawn(|| half(1));
+                (half(0), odd.join().expect("interning does not panic"))
+            })
         };
-        for row in 0..operations.len() {
-            let text = |span| operations.text.get(span);
-            let row = OperationKeys {
-                id: keys.intern(text(operations.operation_id[row])),
-                reference: keys.intern(text(operations.reference[row])),
-                parent: keys.intern(text(operations.parent_id[row])),
-                object: keys.intern(text(operations.object_id[row])),
-                payout: keys.intern(text(operations.payout_id[row])),
-            };
-            keys.operations.push(row);
+        for (own, other) in even.1.iter_mut().zip(odd.1) {
+            own.id |= other.id;
+            own.reference |= other.reference;
+            own.parent |= other.parent;
+            own.object |= other.object;
+            own.payout |= other.payout;
         }
-        for row in 0..intents.len() {
-            let text = |span| intents.text.get(span);
-            let row = IntentKeys {
-                id: keys.intern(text(intents.intent_id[row])),
-                idempotency: keys.intern(text(intents.idempotency_key[row])),
-                reference: keys.intern(text(intents.reference[row])),
-                processor: keys.intern(text(intents.processor_ref[row])),
-                parent: keys.intern(text(intents.parent_intent_id[row])),
-            };
-            keys.intents.push(row);
+        for (own, other) in even.2.iter_mut().zip(odd.2) {
+            own.id |= other.id;
+            own.idempotency |= other.idempotency;
+            own.reference |= other.reference;
+            own.processor |= other.processor;
+            own.parent |= other.parent;
         }
-        keys
+        Keys {
+            hasher,
+            halves: [even.0, odd.0],
+            operations: even.1,
+            intents: even.2,
+        }
     }
 
-    /// How many distinct keys there are, the empty one included.
+    /// One more than the largest key.
     pub(crate) fn len(&self) -> usize {
-        self.texts.len()
+        2 * self
+            .halves
+            .iter()
+            .map(|half| half.texts.len())
+            .max()
+            .unwrap_or(0)
     }
 
     pub(crate) fn text(&self, key: Key) -> &'a str {
-        self.texts[key as usize]
+        self.halves[key as usize & 1].texts[key as usize >> 1]
     }
 
     /// The key of a text, if any row has it.
     pub(crate) fn find(&self, text: &str) -> Option<Key> {
         let text = text.trim();
         let hash = self.hasher.hash_one(text);
-        self.table
-            .find(hash, |&key| self.texts[key as usize] == text)
-            .copied()
+        self.halves[half_of(hash) as usize].find(hash, text)
+    }
+}
+
+/// A bit of a hash that the tables do not look at: they place by the lowest bits and compare by the highest seven.
+fn half_of(hash: u64) -> u32 {
+    u32::from(hash >> 48 & 1 == 1)
+}
+
+impl<'a> Half<'a> {
+    /// Interns the texts of one half; the rows have 0 where a text belongs to the other.
+    fn of(
+        snapshot: &Snapshot<'a>,
+        hasher: &DefaultHashBuilder,
+        bit: u32,
+    ) -> (Half<'a>, Vec<OperationKeys>, Vec<IntentKeys>) {
+        let (operations, intents) = (snapshot.operations, snapshot.intents);
+        // An id and a reference of each operation, an id and a key of each intent; half of them are shared.
+        let expected = operations.len() + intents.len();
+        let mut half = Half {
+            bit,
+            texts: Vec::with_capacity(expected),
+            table: HashTable::with_capacity(expected),
+        };
+        half.texts.push("");
+        let mut operation_keys = vec![OperationKeys::default(); operations.len()];
+        let mut block = Block::default();
+        for (at, keys) in operation_keys.chunks_mut(BLOCK_ROWS).enumerate() {
+            let first = at * BLOCK_ROWS;
+            for row in first..first + keys.len() {
+                for span in [
+                    operations.operation_id[row],
+                    operations.reference[row],
+                    operations.parent_id[row],
+                    operations.object_id[row],
+                    operations.payout_id[row],
+                ] {
+                    block.push(hasher, operations.text.get(span));
+                }
+            }
+            half.intern(hasher, &mut block);
+            for (keys, [id, reference, parent, object, payout]) in keys.iter_mut().zip(block.rows())
+            {
+                *keys = OperationKeys {
+                    id,
+                    reference,
+                    parent,
+                    object,
+                    payout,
+                };
+            }
+            block.clear();
+        }
+        let mut intent_keys = vec![IntentKeys::default(); intents.len()];
+        for (at, keys) in intent_keys.chunks_mut(BLOCK_ROWS).enumerate() {
+            let first = at * BLOCK_ROWS;
+            for row in first..first + keys.len() {
+                for span in [
+                    intents.intent_id[row],
+                    intents.idempotency_key[row],
+                    intents.reference[row],
+                    intents.processor_ref[row],
+                    intents.parent_intent_id[row],
+                ] {
+                    block.push(hasher, intents.text.get(span));
+                }
+            }
+            half.intern(hasher, &mut block);
+            for (keys, [id, idempotency, reference, processor, parent]) in
+                keys.iter_mut().zip(block.rows())
+            {
+                *keys = IntentKeys {
+                    id,
+                    idempotency,
+                    reference,
+                    processor,
+                    parent,
+                };
+            }
+            block.clear();
+        }
+        (half, operation_keys, intent_keys)
     }
 
-    /// White space around a key never counts.
-    fn intern(&mut self, text: &'a str) -> Key {
-        let text = text.trim();
-        if text.is_empty() {
-            return 0;
+    /// Makes keys of the texts of a block.
+    ///
+    /// Each look-up waits for memory in three places one after the other: the table, the text's place, the text. All of
+    /// them are touched first, so that the waits of a whole block overlap.
+    fn intern(&mut self, hasher: &DefaultHashBuilder, block: &mut Block<'a>) {
+        let bit = self.bit;
+        let is_own = |text: &str, hash: u64| !text.is_empty() && half_of(hash) == bit;
+        let mut touched = 0;
+        for &(text, hash) in &block.texts {
+            if is_own(text, hash)
+                && let Some(&at) = self.table.find(hash, |_| true)
+            {
+                touched ^= self.texts[at as usize]
+                    .as_bytes()
+                    .first()
+                    .copied()
+                    .unwrap_or(0);
+            }
         }
-        let Keys {
-            texts,
-            table,
-            hasher,
-            ..
-        } = self;
-        let hash = hasher.hash_one(text);
-        *table
+        std::hint::black_box(touched);
+        for &(text, hash) in &block.texts {
+            let key = if is_own(text, hash) {
+                self.key(hasher, text, hash)
+            } else {
+                0
+            };
+            block.keys.push(key);
+        }
+    }
+
+    fn key(&mut self, hasher: &DefaultHashBuilder, text: &'a str, hash: u64) -> Key {
+        let Half { texts, table, bit } = self;
+        let position = *table
             .entry(
                 hash,
-                |&key| texts[key as usize] == text,
-                |&key| hasher.hash_one(texts[key as usize]),
+                |&at| texts[at as usize] == text,
+                |&at| hasher.hash_one(texts[at as usize]),
             )
             .or_insert_with(|| {
-                let key =
-                    Key::try_from(texts.len()).expect("fewer than four billion keys in one batch");
+                let at = index(texts.len());
                 texts.push(text);
-                key
+                at
             })
-            .into_mut()
+            .get();
+        2 * position + *bit
+    }
+
+    fn find(&self, hash: u64, text: &str) -> Option<Key> {
+        let position = self
+            .table
+            .find(hash, |&at| self.texts[at as usize] == text)?;
+        Some(2 * position + self.bit)
     }
 }
 
@@ -307,19 +467,21 @@ impl Components {
         }
     }
 
-    /// Each component as its operations and its intents.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u32], IntentRows<'_>)> {
-        self.starts.windows(2).map(|ends| {
-            let rows = &self.rows[ends[0] as usize..ends[1] as usize];
-            let split = rows.partition_point(|&row| (row as usize) < self.operations);
-            (
-                &rows[..split],
-                IntentRows {
-                    rows: &rows[split..],
-                    operations: self.operations,
-                },
-            )
-        })
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// One component as its operations and its intents.
+    pub(crate) fn get(&self, component: usize) -> (&[u32], IntentRows<'_>) {
+        let rows = self.starts[component] as usize..self.starts[component + 1] as usize;
+        let rows = &self.rows[rows];
+        let split = rows.partition_point(|&row| (row as usize) < self.operations);
+        let intents = IntentRows {
+            rows: &rows[split..],
+            operations: self.operations,
+        };
+        (&rows[..split], intents)
     }
 }
 
@@ -343,7 +505,7 @@ impl<'a> IntentRows<'a> {
 }
 
 fn index(row: usize) -> u32 {
-    u32::try_from(row).expect("fewer than four billion rows in one batch")
+    u32::try_from(row).expect("fewer than four billion rows and keys in one batch")
 }
 
 struct Sets {

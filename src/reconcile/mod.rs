@@ -187,23 +187,20 @@ fn reconcile_with(
     let scope = scope(snapshot, rules, frame, &open, &keys);
     let payouts = payouts::sums(snapshot, &keys);
     let mut verdicts = judge::Verdicts::new(snapshot);
-    for (operations, intents) in components.iter() {
-        if has_sieve
-            && let [operation] = operations
-            && intents.len() == 1
-            && let Some(intent) = intents.iter().next()
-            && sieve::settle(
-                snapshot,
-                &keys,
-                &scope,
-                &open,
-                frame,
-                (*operation as usize, intent),
-                &mut verdicts,
-            )
-        {
-            continue;
-        }
+    let left = if has_sieve {
+        let sieve = sieve::Sieve {
+            snapshot,
+            keys: &keys,
+            scope: &scope,
+            open: &open,
+            frame,
+        };
+        sieve.sift(&components, &mut verdicts)
+    } else {
+        (0..components.len()).collect()
+    };
+    for component in left {
+        let (operations, intents) = components.get(component);
         let is_asked = operations.iter().any(|&row| scope.operations[row as usize])
             || intents.iter().any(|row| scope.intents[row]);
         if is_asked {
@@ -251,8 +248,8 @@ fn grown_payouts(snapshot: &Snapshot<'_>, frame: &Frame, keys: &Keys<'_>) -> Has
         .collect()
 }
 
-/// 2000-01-01T00:00:00Z. A row that could not be used and lies before it has no time that can be believed, and so belongs
-/// to the run that reads it.
+/// 2000-01-01T00:00:00Z. A row that could not be used, or that the profile leaves out, and lies before it has no time that
+/// can be believed, and so belongs to the run that reads it.
 const PLAUSIBLE_FROM: Instant = Instant(946_684_800_000_000);
 
 /// Which rows ask for a verdict of their own: those in the window, those that are open or that a break is open about,
@@ -274,8 +271,9 @@ fn scope(
             let appeared = window.basis == Basis::Watermark
                 && match seen {
                     Seen::New => {
-                        let is_timeless =
-                            at < PLAUSIBLE_FROM && !snapshot.operations.invalid[row].is_empty();
+                        let is_set_aside = snapshot.operations.ignore[row].is_some()
+                            || !snapshot.operations.invalid[row].is_empty();
+                        let is_timeless = at < PLAUSIBLE_FROM && is_set_aside;
                         (frame.low <= at && at < window.to)
                             || component::is_far_ahead(at, frame)
                             || is_timeless

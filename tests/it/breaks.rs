@@ -1532,6 +1532,23 @@ fn amounts_agree_exactly_or_as_declared() {
              break amount_mismatch B ch_2 1001 USD delta=1",
         ),
         (
+            "what is given back may be off by as much as what was taken",
+            "rules tolerance=EUR:1
+             ch_1 charge succeeded 1000 ref=A
+             re_1 refund succeeded -1001 11:00 parent=ch_1
+             ch_2 charge succeeded 1000 ref=B
+             re_2 refund succeeded -1002 11:00 parent=ch_2
+             A charge 1001 succeeded
+             R refund 1001 succeeded parent=A proc=re_1
+             B charge 1001 succeeded
+             S refund 1002 succeeded parent=B proc=re_2",
+            "match A ch_1 reference delta=-1
+             match R re_1 processor_ref
+             match B ch_2 reference delta=-1
+             match S re_2 processor_ref
+             break duplicate_refund B re_2 1002 delta=2",
+        ),
+        (
             "rounding that was declared; equal amounts always agree",
             "rules rounds=KWD:10
              ch_1 charge succeeded 18610 KWD ref=A
@@ -2350,6 +2367,13 @@ fn what_has_taken_nothing_gives_nothing_back() {
              dr_1 dispute_reversal succeeded 250 11:00 net=250 parent=du_1
              D dispute 500 lost",
             "break amount_mismatch D dr_1 250 delta=250",
+        ),
+        (
+            "a dispute that failed and took nothing",
+            "du_1 dispute failed -500 net=0 ref=D
+             ad_1 adjustment succeeded 500 11:00 net=500 parent=du_1
+             D dispute 500 pending",
+            "break amount_mismatch D ad_1 500 delta=500",
         ),
         (
             "what an adjustment took and a reversal gave back is won",

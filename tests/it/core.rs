@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use paysweep::model::breaks::BreakClass;
 use paysweep::model::intent::IntentKind;
 use paysweep::model::operation::OperationKind;
 use paysweep::model::verdict::{Disposition, IgnoreReason};
@@ -519,4 +520,52 @@ fn a_crowd_under_one_key_is_judged_in_no_more_than_its_share_of_time() {
         let run = world.run();
         assert_eq!(run.outcome.violations, Vec::<String>::new(), "{name}");
     }
+}
+
+/// Large worlds are divided among threads; the small ones of the other tests are not.
+#[test]
+fn a_large_world_is_judged_as_its_pairs_would_be_one_by_one() {
+    let mut lines = String::from("frame covered=10T09:00\n");
+    let (mut off, mut absent) = (0, 0);
+    for pair in 0..12_500 {
+        let amount = match pair % 1_000 {
+            17 => {
+                off += 1;
+                1_001
+            }
+            18 => {
+                absent += 1;
+                0
+            }
+            _ => 1_000,
+        };
+        if amount != 0 {
+            writeln!(
+                lines,
+                "ch_{pair} charge succeeded {amount} 10:00 ref=ORD-{pair} payout=po_1"
+            )
+            .expect("a string takes everything");
+        }
+    }
+    for pair in (0..12_500).rev() {
+        writeln!(
+            lines,
+            "ORD-{pair} charge 1000 succeeded 09:59 key=key-{pair} proc=ch_{pair}"
+        )
+        .expect("a string takes everything");
+    }
+    let world = World::of(&lines);
+    let run = world.run();
+    run.assert_sound();
+    let of = |class: BreakClass| {
+        let findings = run.outcome.findings.iter();
+        findings
+            .filter(|finding| finding.found.class == class)
+            .count()
+    };
+    assert_eq!(of(BreakClass::AmountMismatch), off);
+    assert_eq!(of(BreakClass::MissingProcessor), absent);
+    assert_eq!(run.outcome.findings.len(), off + absent);
+    assert_eq!(run.outcome.matches.len(), 12_500 - off - absent);
+    assert_eq!(world.run_without_sieve().text(), run.text());
 }

@@ -448,3 +448,28 @@ fn an_id_that_is_too_long_to_look_up_is_refused_with_its_line_by_both_stores() {
         }
     });
 }
+
+#[test]
+fn a_row_that_the_profile_leaves_out_is_listed_even_without_a_time() {
+    let text = built_in("canonical").expect("built in").replace(
+        "[csv]\n",
+        "[csv]\nskip_rows = [{ column = \"reference\", in = [\"carried\"], reason = \"no_money\" }]\n",
+    );
+    let scene = Scene::new(
+        "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\n\
+         x_1,other,succeeded,0,EUR,,carried\n",
+        "A,charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,ch_1\n",
+    );
+    scene.write("own.toml", &text);
+    let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("a configuration");
+    scene.write(
+        "paysweep.toml",
+        &config.replace("\"canonical\"", "\"own.toml\""),
+    );
+    for command in ["diff", "run -n", "run"] {
+        let report = scene.now(&format!("{command} -f json --include ignored")).json();
+        assert_eq!(report["accounting"]["operations"]["read"], 2, "{command}");
+        assert_eq!(report["ignored"][0]["operation_id"], "x_1", "{command}");
+        assert_eq!(report["outcome"]["exit_code"], 0, "{command}");
+    }
+}

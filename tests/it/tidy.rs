@@ -274,7 +274,8 @@ fn the_pure_floors_touch_nothing_outside() {
     let mut wrong = Vec::new();
     for source in sources() {
         if PURE.contains(&source.module.as_str()) {
-            let code = without_tests(&source.code);
+            // A thread that ends within the call that began it is work divided, and nothing that outlives an answer.
+            let code = without_tests(&source.code).replace("std::thread::scope", "");
             for what in outside.iter().filter(|what| code.contains(**what)) {
                 wrong.push(format!("{} names {what}", source.place));
             }

@@ -12,7 +12,7 @@ use crate::model::operation::IdKind;
 use crate::processor::amount::is_exponent_notation;
 use crate::processor::bound;
 use crate::processor::profile::{ColumnId, IdRule};
-use crate::processor::table::{Place, Row, trim};
+use crate::processor::table::{Place, Row, is_key, trim};
 
 impl RowReader<'_> {
     pub(super) fn identify<'r>(
@@ -45,8 +45,12 @@ impl RowReader<'_> {
                 let parts: Vec<&str> = columns.iter().map(part).collect();
                 (Cow::Owned(parts.join("\x1f")), IdKind::Composite)
             };
-            place.assert_key(&self.bound.name(columns[0]), &draft.operation_id)?;
-            return Ok(());
+            // The name is made only where it is told.
+            return if is_key(&draft.operation_id) {
+                Ok(())
+            } else {
+                place.assert_key(&self.bound.name(columns[0]), &draft.operation_id)
+            };
         }
         if let Some(identity) = fallback {
             self.synthesize(draft, row, Some(identity));

@@ -68,14 +68,15 @@ impl RowReader<'_> {
                 }
                 TextFrom::Column(column) => {
                     let cell = self.cell(row, *column);
-                    self.candidate(candidate, cell, &self.bound.name(*column), id_at)?
+                    let name = || self.bound.name(*column);
+                    self.candidate(candidate, cell, name, id_at)?
                 }
                 TextFrom::Columns(pattern) => {
                     let mut found = Cow::Borrowed("");
                     for position in &self.bound.patterns[*pattern] {
                         let cell = self.bound.cell_at(row, *position);
-                        let name = self.bound.header.name_at(*position);
-                        found = self.candidate(candidate, cell, &name, id_at)?;
+                        let name = || self.bound.header.name_at(*position);
+                        found = self.candidate(candidate, cell, name, id_at)?;
                         if !found.is_empty() {
                             break;
                         }
@@ -95,7 +96,7 @@ impl RowReader<'_> {
         &self,
         candidate: &Candidate,
         cell: &'r str,
-        name: &str,
+        name: impl Fn() -> String,
         id_at: Option<Place<'_>>,
     ) -> Result<Cow<'r, str>, Failure> {
         let cell = self.plain(cell);
@@ -106,7 +107,7 @@ impl RowReader<'_> {
         if let Some(place) = id_at
             && is_exponent_notation(&text)
         {
-            return Err(damaged_id(place, name, &text));
+            return Err(damaged_id(place, &name(), &text));
         }
         let text = match &candidate.regex {
             None => text,

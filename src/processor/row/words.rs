@@ -120,16 +120,17 @@ impl RowReader<'_> {
         place: Place<'_>,
         is_skipped: bool,
     ) -> Result<(Option<Word>, Option<Otherwise>), Failure> {
-        let maps: Vec<&WordMap> = maps
-            .iter()
-            .filter(|map| !map.is_optional || self.bound.has(map.columns[0]))
-            .collect();
-        for map in &maps {
+        let mut last = None;
+        for map in maps {
+            if map.is_optional && !self.bound.has(map.columns[0]) {
+                continue;
+            }
+            last = Some(map);
             if let Some(word) = map.find(&self.word(map, row)) {
                 return Ok((Some(word), None));
             }
         }
-        let Some(map) = maps.last() else {
+        let Some(map) = last else {
             return Ok((None, None));
         };
         if map.otherwise != Otherwise::Error || is_skipped {

@@ -52,7 +52,7 @@ impl Judge<'_, '_> {
             match row.row_data.kind {
                 OperationKind::Dispute => {
                     sum.is_undecided |= row.row_data.status == OperationStatus::Pending;
-                    is_untaken |= row.has_taken_nothing_yet();
+                    is_untaken |= row.has_taken_nothing();
                     if row.moved {
                         sum.taken -= amount;
                         sum.is_seen = true;

@@ -12,7 +12,7 @@ use crate::reconcile::component::clamp;
 
 impl Judge<'_, '_> {
     /// Adds up, for each charge, what was given back of it, earliest first; each row that goes above the charge is a break
-    /// of its own with the part that is too much. Local rows out of reach count with the amount they claim.
+    /// of its own with the part that is too much. What is within the tolerance is not too much. Local rows out of reach count with the amount they claim.
     pub(super) fn excesses(&mut self) {
         let mut given: HashMap<usize, Vec<usize>> = HashMap::new();
         for at in 0..self.c.operations.len() {
@@ -45,6 +45,8 @@ impl Judge<'_, '_> {
             (row.occurred_at, row.operation_id)
         });
         let charged = self.charged(charge);
+        let tolerance = self.context.rules.tolerance.get(&currency);
+        let tolerance = i128::from(tolerance.copied().unwrap_or(0));
         let mut total = self.claimed_out_of_reach(charge);
         for at in rows {
             let kept = self.c.operations[at].magnitude() - self.links.given_back[at];
@@ -59,7 +61,7 @@ impl Judge<'_, '_> {
                 Disposition::Ignored(_) | Disposition::OutOfScope
             );
             let is_said = self.verdicts.duplicate_refunds.contains(&row);
-            if over > 0 && is_listed && !is_said {
+            if over > tolerance && is_listed && !is_said {
                 let delta = Amount::new(clamp(over), currency);
                 let charged = Amount::new(clamp(charged), currency);
                 let total = Amount::new(clamp(total), currency);
