@@ -174,7 +174,7 @@ fn square_is_asked_for_each_location() {
                 200,
                 json!({"refunds": [{"id": "r1", "status": "COMPLETED", "payment_id": "p3", "created_at": "2026-03-09T10:00:00Z", "amount_money": money(500)}]}),
             ),
-            ("/v2/payouts" | "/v2/payments", Some(_), None) | ("/v2/refunds", None, None) | ("/v2/disputes", None, None) => (200, json!({})),
+            ("/v2/payouts" | "/v2/payments", Some(_), None) | ("/v2/refunds" | "/v2/disputes", None, None) => (200, json!({})),
             _ => refuse(asked),
         }
     }))

@@ -92,7 +92,7 @@ impl Account {
         let request = &self.profile.requests[job.request];
         let what = "the list never said the same twice".to_owned();
         Err(Broken {
-            trouble: Trouble::new(Cause::Body, &label(request, None), what),
+            trouble: Trouble::new(Cause::Body, &label(request, None), &what),
             pages: list.pages,
         })
     }
@@ -145,7 +145,7 @@ impl Account {
             let broken = |trouble| Broken { trouble, pages };
             let answer = self.http.get(&ask, &self.budget).await.map_err(broken)?;
             list.bytes += answer.bytes;
-            let untrusted = |what: String| broken(Trouble::new(Cause::Body, &ask.label, what));
+            let untrusted = |what: String| broken(Trouble::new(Cause::Body, &ask.label, &what));
             let Some(items) = request.items_of(&answer.json) else {
                 return Err(untrusted(format!(
                     "there is no list at {:?} in the answer",
@@ -204,7 +204,7 @@ impl Account {
         let answer = self.http.get(&ask, &self.budget).await?;
         let items = request.items_of(&answer.json).ok_or_else(|| {
             let what = format!("there is no list at {:?} in the answer", request.items);
-            Trouble::new(Cause::Body, &ask.label, what)
+            Trouble::new(Cause::Body, &ask.label, &what)
         })?;
         let mut list = List::default();
         for item in items {

@@ -74,7 +74,7 @@ impl Account {
                         Some(object) if object.is_object() => Ok((object.clone(), answer.bytes)),
                         _ => {
                             let what = "the answer holds no such object".to_owned();
-                            Err(Trouble::new(Cause::Body, &ask.label, what))
+                            Err(Trouble::new(Cause::Body, &ask.label, &what))
                         }
                     });
                     (id, why, request, answer)

@@ -208,7 +208,7 @@ impl Http {
             To::Path(path) => self.base.at(path),
             To::Link(link) => self.base.linked(link),
         };
-        let mut url = url.map_err(|what| Trouble::new(Cause::Foreign, &ask.label, what))?;
+        let mut url = url.map_err(|what| Trouble::new(Cause::Foreign, &ask.label, &what))?;
         if !ask.query.is_empty() {
             url.query_pairs_mut()
                 .extend_pairs(ask.query.iter().map(|(name, value)| (name, value)));
@@ -258,7 +258,7 @@ impl Http {
     ) -> Result<Response, Trouble> {
         if !budget.take() {
             let what = "--max-requests: no further request may be sent".to_owned();
-            return Err(Trouble::new(Cause::Budget, label, what));
+            return Err(Trouble::new(Cause::Budget, label, &what));
         }
         self.limiter.until_ready().await;
         self.sent.fetch_add(1, Ordering::Relaxed);
@@ -283,7 +283,7 @@ impl Http {
             trouble.name = error_name(response).await;
             return Err(trouble);
         }
-        let damaged = |what: &str| Trouble::new(Cause::Body, label, what.to_owned());
+        let damaged = |what: &str| Trouble::new(Cause::Body, label, what);
         let is_json = headers
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
@@ -334,7 +334,7 @@ impl Http {
         let url = self
             .base
             .at(path)
-            .map_err(|what| Trouble::new(Cause::Foreign, label, what))?;
+            .map_err(|what| Trouble::new(Cause::Foreign, label, &what))?;
         let request = self
             .client
             .post(url)
@@ -348,16 +348,12 @@ impl Http {
             && !granted.is_some_and(|granted| granted.split(' ').any(|word| word == scope))
         {
             let what = format!("the account may not ask for this: scope {scope} was not granted");
-            return Err(Trouble::new(Cause::Denied, label, what));
+            return Err(Trouble::new(Cause::Denied, label, &what));
         }
         let token = answer.json.get("access_token").and_then(Value::as_str);
         let token = token.and_then(|token| sensitive(&format!("Bearer {token}")));
         let token = token.ok_or_else(|| {
-            Trouble::new(
-                Cause::Body,
-                label,
-                "there is no access_token in the answer".to_owned(),
-            )
+            Trouble::new(Cause::Body, label, "there is no access_token in the answer")
         })?;
         *held = Some(token.clone());
         Ok(Some(token))

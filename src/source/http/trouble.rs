@@ -52,7 +52,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    pub(crate) fn new(cause: Cause, label: &str, what: String) -> Trouble {
+    pub(crate) fn new(cause: Cause, label: &str, what: &str) -> Trouble {
         Trouble {
             cause,
             what: format!("{label}: {what}"),
@@ -86,7 +86,7 @@ impl Trouble {
                 format!("the request was refused ({status})"),
             ),
         };
-        Trouble::new(cause, label, what)
+        Trouble::new(cause, label, &what)
     }
 
     pub(super) fn of_network(label: &str, error: reqwest::Error) -> Trouble {
@@ -111,7 +111,7 @@ impl Trouble {
         } else {
             (Cause::Network, format!("the connection broke: {deepest}"))
         };
-        Trouble::new(cause, label, what)
+        Trouble::new(cause, label, &what)
     }
 
     /// Whether no other request of this source could fare better.

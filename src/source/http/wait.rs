@@ -72,7 +72,7 @@ mod tests {
             tries: 3,
             first: Duration::from_millis(1),
             longest: Duration::from_secs(1),
-            patience: Duration::from_secs(60),
+            patience: Duration::from_mins(1),
             on: vec![429, 500],
             veto: Some(("stripe-should-retry".to_owned(), "false".to_owned())),
             force: Some(("stripe-should-retry".to_owned(), "true".to_owned())),
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_does_not_fit_is_not_begun() {
-        let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
         let next = |elapsed, asked, delay| retries().next(elapsed, asked, delay);
         assert_eq!(next(second, None, second), Some(second));
         assert_eq!(next(second, Some(second * 5), second), Some(second * 5));
