@@ -411,7 +411,9 @@ fn a_month_by_the_api_and_by_the_export_has_one_verdict() {
                 for name in ["first_seen_run", "run_id", "evidence"] {
                     row.as_object_mut().expect("an object").remove(name);
                 }
-                row.to_string()
+                // Only the API can be asked a second time.
+                let asked = "; asked for it by its id, the processor does not know it";
+                row.to_string().replace(asked, "")
             })
             .collect();
         rows.sort();
