@@ -63,6 +63,7 @@ create table watermarks (
     lag         bigint           not null,
     lookback    bigint           not null,
     feed_hash   text collate "C" not null,
+    series_json text collate "C" not null,   -- {"name of a series": highest number read}
     config_hash text collate "C" not null,
     run_id      text collate "C" not null,  -- empty = set by hand
     epoch       bigint           not null

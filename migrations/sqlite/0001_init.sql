@@ -61,6 +61,7 @@ create table watermarks (
     lag          integer not null,
     lookback     integer not null,
     feed_hash    text    not null,
+    series_json  text    not null,             -- {"name of a series": highest number read}
     config_hash  text    not null,
     run_id       text    not null,             -- empty = set by hand
     epoch        integer not null

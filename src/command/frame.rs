@@ -37,6 +37,18 @@ pub(crate) fn window_of(
     })
 }
 
+/// A feed by the watermark takes up the numbered reports where the last run left them; a range by hand may read any.
+pub(crate) fn follows(
+    feed: Feed,
+    stored: Option<&Watermark>,
+    window: Window,
+) -> Result<Feed, Failure> {
+    match window.basis {
+        Basis::Watermark => feed.follows(stored),
+        Basis::Range | Basis::Files => Ok(feed),
+    }
+}
+
 /// How far the files of a source claim to be complete.
 pub(crate) fn complete_through(
     claim: CompleteThrough,
@@ -141,6 +153,7 @@ pub(crate) fn advance(
         lag: prepared.spans.lag,
         lookback: prepared.spans.lookback,
         feed_hash: feed.hash.clone(),
+        series: feed.series_after(stored),
         config_hash: prepared.source.config_hash.clone(),
         run_id: job.run_id.clone(),
     })

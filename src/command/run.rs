@@ -31,7 +31,7 @@ use crate::store::contract::{
 use crate::time::Instant;
 
 use super::compose;
-use super::frame::{advance, frame, window_of};
+use super::frame::{advance, follows, frame, window_of};
 use super::gather::{Gathered, Ours, Question, gather};
 use super::held::{beside, release, renew, while_held};
 use super::interrupt::Interrupt;
@@ -434,7 +434,9 @@ async fn slice<S: Store>(
         }
         (None, None) => unreachable!("a source without files is asked"),
     };
-    let mut feed = read.map_err(|failure| failure.state(stays.clone()))?;
+    let mut feed = read
+        .and_then(|feed| follows(feed, stored.as_ref(), window))
+        .map_err(|failure| failure.state(stays.clone()))?;
     if let Some(broken) = feed.asked.as_mut().and_then(|asked| asked.broken.take()) {
         let state = format!("nothing is called absent; {stays}").replace(
             "nothing was written; ",

@@ -213,6 +213,8 @@ fn moved(
         lag: spans.lag,
         lookback: spans.lookback,
         feed_hash: String::new(),
+        // What is missing of a series is accepted with the stretch that it stood for.
+        series: std::collections::BTreeMap::new(),
         config_hash: source.config_hash.clone(),
         run_id: String::new(),
     }

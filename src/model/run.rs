@@ -1,5 +1,7 @@
 //! A run: its window, what it covers, its watermark, and its figures.
 
+use std::collections::BTreeMap;
+
 use super::words;
 use crate::money::Currency;
 use crate::time::{Instant, Span};
@@ -60,6 +62,8 @@ pub struct Watermark {
     pub lookback: Span,
     /// Content hash of the files of that run; empty = not from files.
     pub feed_hash: String,
+    /// The highest number that was read of each series of numbered reports, by what the names of its files have in common.
+    pub series: BTreeMap<String, u64>,
     /// Hash of the settings that shape coverage.
     pub config_hash: String,
     /// The run that wrote it; empty = set by hand.

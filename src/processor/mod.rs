@@ -61,6 +61,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         include_str!("profiles/adyen.payment_accounting.toml"),
     ),
     (
+        "adyen.received_payments",
+        include_str!("profiles/adyen.received_payments.toml"),
+    ),
+    (
         "adyen.settlement_details",
         include_str!("profiles/adyen.settlement_details.toml"),
     ),

@@ -1,7 +1,11 @@
 //! What a source says, from wherever it was read.
 
-use crate::exit::Failure;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::exit::{Exit, Failure};
 use crate::model::operation::Operations;
+use crate::model::run::Watermark;
 use crate::processor::csv::FileFacts;
 use crate::time::Instant;
 
@@ -19,6 +23,8 @@ pub struct Feed {
     pub newest: Option<Instant>,
     /// Whether every file proves that no row of it is missing.
     pub is_verified: bool,
+    /// The lowest and the highest number of each series of numbered reports, by what the names of its files have in common.
+    pub series: BTreeMap<String, (u64, u64)>,
     /// Rows of all files.
     pub rows: u64,
     /// Rows whose cells were all empty; left out.
@@ -73,6 +79,30 @@ pub struct FileRead {
 }
 
 impl Feed {
+    /// The highest number of each series once this feed is read, too.
+    pub fn series_after(&self, stored: Option<&Watermark>) -> BTreeMap<String, u64> {
+        let mut numbers = stored.map(|mark| mark.series.clone()).unwrap_or_default();
+        for (of, (_, highest)) in &self.series {
+            let known = numbers.entry(of.clone()).or_insert(0);
+            *known = (*known).max(*highest);
+        }
+        numbers
+    }
+
+    /// Refuses (exit 4) a feed between whose numbered reports and those of earlier runs one is missing.
+    pub fn follows(self, stored: Option<&Watermark>) -> Result<Feed, Failure> {
+        for (of, known) in stored.iter().flat_map(|mark| &mark.series) {
+            if let Some((lowest, _)) = self.series.get(of) {
+                let missing = known.saturating_add(1)..*lowest;
+                if !missing.is_empty() {
+                    let place = "the last one that was read and the files that are there";
+                    return Err(gap(of, std::slice::from_ref(&missing), place));
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// The newest time of a usable row that is not later than an instant: what `complete_through = "last-row"` means.
     pub fn newest_until(&self, as_of: Instant) -> Option<Instant> {
         let usable = self
@@ -92,4 +122,31 @@ pub(super) fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// Most missing numbers that a refusal names.
+const MISSING_SHOWN: usize = 5;
+
+/// Exit 4: numbers of a series are missing.
+pub(super) fn gap(of: &str, missing: &[Range<u64>], between: &str) -> Failure {
+    let shown: Vec<String> = missing
+        .iter()
+        .flat_map(|numbers| numbers.clone().take(MISSING_SHOWN))
+        .take(MISSING_SHOWN)
+        .map(|number| number.to_string())
+        .collect();
+    let count: u64 = missing
+        .iter()
+        .map(|numbers| numbers.end - numbers.start)
+        .sum();
+    let more = match count.saturating_sub(shown.len() as u64) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Failure::new(
+        Exit::Refused,
+        format!("{of}: number {}{more} is missing between {between}", shown.join(", ")),
+    )
+    .why("the reports are numbered without gaps, so what the missing one holds would be taken for absent")
+    .remedy("fetch it and run again; where it is known never to come, name only the files behind the gap, and accept the stretch with paysweep watermark set")
 }

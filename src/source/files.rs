@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -16,7 +17,7 @@ use crate::processor::ReadRules;
 use crate::processor::csv::{FileFacts, decode};
 use crate::processor::profile::Profile;
 
-use super::feed::{Feed, FileRead, hex};
+use super::feed::{Feed, FileRead, gap, hex};
 
 /// Reads the files that the patterns name, relative to a directory. `*` and `?` may stand in the last part of a pattern.
 ///
@@ -54,7 +55,7 @@ pub fn read(
             });
         }
     }
-    check_series(profile, &names)?;
+    feed.series = series_of(profile, &names)?;
     hashes.sort_unstable();
     let mut all = Sha256::new();
     for hash in &hashes {
@@ -99,40 +100,28 @@ fn add(
     Ok(facts)
 }
 
-/// Most missing numbers that a refusal names.
-const MISSING_SHOWN: usize = 5;
-
-/// Refuses numbered reports of which one is missing between two others.
-fn check_series(profile: &Profile, names: &[String]) -> Result<(), Failure> {
+/// The lowest and highest number of each series. Refuses numbered reports of which one is missing between two others.
+fn series_of(profile: &Profile, names: &[String]) -> Result<BTreeMap<String, (u64, u64)>, Failure> {
     let mut series: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     for name in names {
         if let Some((of, number)) = profile.number_in_series(name) {
             series.entry(of).or_default().insert(number);
         }
     }
+    let mut ends = BTreeMap::new();
     for (of, numbers) in series {
-        let mut missing: Vec<String> = Vec::new();
-        let mut count = 0;
-        for (number, next) in numbers.iter().zip(numbers.iter().skip(1)) {
-            count += next - number - 1;
-            let room = MISSING_SHOWN.saturating_sub(missing.len());
-            missing.extend((number + 1..*next).take(room).map(|lost| lost.to_string()));
+        let missing: Vec<Range<u64>> = (numbers.iter().zip(numbers.iter().skip(1)))
+            .map(|(number, next)| number.saturating_add(1)..*next)
+            .filter(|missing| !missing.is_empty())
+            .collect();
+        if !missing.is_empty() {
+            return Err(gap(&of, &missing, "the files that are there"));
         }
-        if count > 0 {
-            let more = count.saturating_sub(missing.len() as u64);
-            let more = match more {
-                0 => String::new(),
-                _ => format!(" and {more} more"),
-            };
-            return Err(Failure::new(
-                Exit::Refused,
-                format!("{of}: number {}{more} is missing between the files that are there", missing.join(", ")),
-            )
-            .why("the reports are numbered without gaps, so what the missing one holds would be taken for absent")
-            .remedy("fetch it and run again; where it is known never to come, name only the files behind the gap, and accept the stretch with paysweep watermark set"));
+        if let (Some(lowest), Some(highest)) = (numbers.first(), numbers.last()) {
+            ends.insert(of, (*lowest, *highest));
         }
     }
-    Ok(())
+    Ok(ends)
 }
 
 /// The files of a pattern, by name.
@@ -153,7 +142,11 @@ fn expand(base_dir: &Path, pattern: &str) -> Result<Vec<(String, PathBuf)>, Fail
         .why("* and ? are filled in only in the last part of a path")
         .remedy("list the folders one by one under files"));
     }
-    let directory = base_dir.join(&folder);
+    let mut directory = base_dir.join(&folder);
+    if directory.as_os_str().is_empty() {
+        // A configuration in the folder where the command runs: no path names it, and a folder has to be named.
+        directory.push(".");
+    }
     let entries = fs::read_dir(&directory).map_err(|error| unreadable(pattern, &error))?;
     let mut found = Vec::new();
     for entry in entries {

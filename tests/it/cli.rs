@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::scene::{NOW, Scene, Told};
+use crate::scene::{NOW, Scene, Told, on_both};
 
 /// What the store tells about everything that a rejected or refused run must not have written.
 fn memory(scene: &Scene) -> Vec<String> {
@@ -1058,4 +1058,58 @@ fn the_start_of_a_source_is_nothing_that_was_read() {
     let first = scene.now("run");
     let again = scene.now("run");
     assert_eq!((first.code, again.code), (0, 0), "{first:?} {again:?}");
+}
+
+#[test]
+fn a_numbered_report_that_is_missing_between_two_runs_is_a_gap_until_a_person_accepts_it() {
+    on_both(|database| {
+        let text = paysweep::processor::built_in("canonical").expect("built in");
+        let text = text.replace("[csv]\n", "[csv]\nseries = 'batch_(\\d+)'\n");
+        let scene = Scene::in_order().stored(database, "30s");
+        scene.write("own.toml", &text);
+        let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("a file");
+        let config = config
+            .replace("\"canonical\"", "\"own.toml\"")
+            .replace("operations.csv", "batch_*.csv");
+        scene.write("paysweep.toml", &config);
+        let rows = std::fs::read_to_string(scene.path("operations.csv")).expect("a file");
+        scene.write("batch_7.csv", &rows);
+        assert_eq!(scene.now("run").code, 0);
+        // The next night brings number 9, with the older files kept or moved away.
+        scene.write("batch_9.csv", &rows.replace("ch_1", "ch_9"));
+        for is_kept in [true, false] {
+            if !is_kept {
+                std::fs::remove_file(scene.path("batch_7.csv")).expect("removed");
+            }
+            for line in ["run", "run -n"] {
+                let told = scene.now(line);
+                assert_eq!(told.code, 4, "{line}: {told:?}");
+                assert!(
+                    told.stderr.contains("number 8 is missing"),
+                    "{}",
+                    told.stderr
+                );
+                assert!(
+                    told.stderr.contains("the watermark of shop stays"),
+                    "{}",
+                    told.stderr
+                );
+            }
+        }
+        // A range by hand reads what there is, and remembers nothing.
+        let range = "run --from 2026-03-09 --to 2026-03-10";
+        assert_ne!(scene.now(range).code, 4);
+        assert_eq!(scene.now("run").code, 4);
+        let set = "watermark set 2026-03-10T06:30:00Z --source shop --yes --reason lost";
+        let told = scene.say(&format!("{set} --as-of 2026-03-10T07:00:00Z"));
+        assert_eq!(told.code, 0, "{told:?}");
+        let told = scene.say("run --as-of 2026-03-10T07:00:00Z");
+        assert_ne!(told.code, 4, "{told:?}");
+        // From here on the series is followed again.
+        scene.write("batch_11.csv", &rows.replace("ch_1", "ch_11"));
+        std::fs::remove_file(scene.path("batch_9.csv")).expect("removed");
+        assert_eq!(scene.say("run --as-of 2026-03-10T08:00:00Z").code, 4);
+        scene.write("batch_10.csv", &rows.replace("ch_1", "ch_10"));
+        assert_ne!(scene.say("run --as-of 2026-03-10T08:00:00Z").code, 4);
+    });
 }

@@ -74,6 +74,7 @@ const CASES: &[Case] = &[
     once("sample-data/stripe/payments"),
     once("sample-data/adyen/settlement"),
     once("sample-data/adyen/accounting"),
+    once("sample-data/adyen/received"),
     once("sample-data/paypal/activity"),
     once("sample-data/paypal/statement"),
     once("sample-data/paypal/settlement"),

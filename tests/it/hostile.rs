@@ -467,7 +467,9 @@ fn a_row_that_the_profile_leaves_out_is_listed_even_without_a_time() {
         &config.replace("\"canonical\"", "\"own.toml\""),
     );
     for command in ["diff", "run -n", "run"] {
-        let report = scene.now(&format!("{command} -f json --include ignored")).json();
+        let report = scene
+            .now(&format!("{command} -f json --include ignored"))
+            .json();
         assert_eq!(report["accounting"]["operations"]["read"], 2, "{command}");
         assert_eq!(report["ignored"][0]["operation_id"], "x_1", "{command}");
         assert_eq!(report["outcome"]["exit_code"], 0, "{command}");

@@ -149,6 +149,7 @@ pub(crate) fn watermark(hi: i64) -> Watermark {
         lag: Span::ZERO,
         lookback: Span::hours(72),
         feed_hash: "f".to_owned(),
+        series: [("batch_…".to_owned(), 7)].into(),
         config_hash: "c".to_owned(),
         run_id: "r1".to_owned(),
     }

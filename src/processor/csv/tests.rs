@@ -788,8 +788,18 @@ fn ids_are_composed_or_made_of_content() {
     let (operations, _) = read(&composite, text);
     assert_eq!(
         (operations.get(0).operation_id, operations.get(0).id_kind),
-        ("charge\u{1f}a", IdKind::Composite)
+        ("charge|a", IdKind::Composite)
     );
+    let noted = own("", "operation_id = [\"id\", \"note\"]", "", "");
+    let id = |id: &str, note: &str| {
+        let text = format!(
+            "id,type,amount,cur,at,note\n{id},charge,20.00,EUR,2026-03-09T09:00:00Z,{note}\n"
+        );
+        read(&noted, &text).0.get(0).operation_id.to_owned()
+    };
+    assert_eq!(id("x|y", "z"), "x\\|y|z");
+    assert_ne!(id("x|y", "z"), id("x", "y|z"));
+    assert_ne!(id("x\\", "|y"), id("x\\|", "y"));
     let ids = |profile: &Profile, text: &str| -> Vec<String> {
         read(profile, text)
             .0

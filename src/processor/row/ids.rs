@@ -14,6 +14,15 @@ use crate::processor::bound;
 use crate::processor::profile::{ColumnId, IdRule};
 use crate::processor::table::{Place, Row, is_key, trim};
 
+/// A part of a composed id, in which the mark between parts cannot be mistaken: `a|b` is `a\|b`.
+fn unmistakable(part: &str) -> Cow<'_, str> {
+    if part.contains(['|', '\\']) {
+        Cow::Owned(part.replace('\\', "\\\\").replace('|', "\\|"))
+    } else {
+        Cow::Borrowed(part)
+    }
+}
+
 impl RowReader<'_> {
     pub(super) fn identify<'r>(
         &mut self,
@@ -42,8 +51,8 @@ impl RowReader<'_> {
                     IdKind::Native,
                 )
             } else {
-                let parts: Vec<&str> = columns.iter().map(part).collect();
-                (Cow::Owned(parts.join("\x1f")), IdKind::Composite)
+                let parts: Vec<Cow<'_, str>> = columns.iter().map(part).map(unmistakable).collect();
+                (Cow::Owned(parts.join("|")), IdKind::Composite)
             };
             // The name is made only where it is told.
             return if is_key(&draft.operation_id) {

@@ -11,26 +11,27 @@ use crate::store::rows::{narrow, unreadable};
 use crate::time::{Instant, Span};
 
 const WHERE_THE_WATERMARK_IS: Sql = sql!(
-    "select hi, low, as_of, lag, lookback, feed_hash, config_hash, run_id from watermarks \
+    "select hi, low, as_of, lag, lookback, feed_hash, series_json, config_hash, run_id from watermarks \
     where source = $1"
 );
 
 const ADVANCE_WATERMARK: Sql = sql!(
     "insert into watermarks (source, hi, low, as_of, lag, lookback, feed_hash, config_hash, run_id, \
-    epoch) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+    epoch, series_json) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
     on conflict (source) do update set hi = " greatest "(watermarks.hi, excluded.hi), low = excluded.low, \
     as_of = " greatest "(watermarks.as_of, excluded.as_of), lag = excluded.lag, \
     lookback = excluded.lookback, feed_hash = excluded.feed_hash, \
-    config_hash = excluded.config_hash, run_id = excluded.run_id, epoch = excluded.epoch"
+    config_hash = excluded.config_hash, run_id = excluded.run_id, epoch = excluded.epoch, \
+    series_json = excluded.series_json"
 );
 
 const SET_WATERMARK: Sql = sql!(
     "insert into watermarks (source, hi, low, as_of, lag, lookback, feed_hash, config_hash, run_id, \
-    epoch) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+    epoch, series_json) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
     on conflict (source) do update set hi = excluded.hi, low = excluded.low, \
     as_of = excluded.as_of, lag = excluded.lag, lookback = excluded.lookback, \
     feed_hash = excluded.feed_hash, config_hash = excluded.config_hash, \
-    run_id = excluded.run_id, epoch = excluded.epoch"
+    run_id = excluded.run_id, epoch = excluded.epoch, series_json = excluded.series_json"
 );
 
 const NOTE_WATERMARK_CHANGE: Sql = sql!(
@@ -111,6 +112,8 @@ pub(super) async fn watermark(
             lag: Span(row.int("lag")?),
             lookback: Span(row.int("lookback")?),
             feed_hash: row.text("feed_hash")?,
+            series: serde_json::from_str(&row.text("series_json")?)
+                .map_err(|error| unreadable("watermarks.series_json", &error.to_string()))?,
             config_hash: row.text("config_hash")?,
             run_id: row.text("run_id")?,
         })
@@ -133,6 +136,7 @@ async fn put_watermark(
     claim: &Claim,
     to: &Watermark,
 ) -> Result<(), Failure> {
+    let series = serde_json::json!(to.series).to_string();
     session
         .write(
             "moving the watermark",
@@ -148,6 +152,7 @@ async fn put_watermark(
                 (&to.config_hash).into(),
                 (&to.run_id).into(),
                 claim.epoch.into(),
+                (&series).into(),
             ],
         )
         .await?;
