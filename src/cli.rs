@@ -350,6 +350,9 @@ pub struct RunArgs {
     /// /dev/termination-log
     #[arg(long, value_name = "FILE")]
     pub termination_log: Option<PathBuf>,
+    /// Send at most so many requests to processors, those included that are tried again; default: any number
+    #[arg(long, value_name = "N")]
+    pub max_requests: Option<u64>,
     /// A window given by hand.
     #[command(flatten)]
     pub window: WindowArgs,

@@ -253,6 +253,12 @@ fn offset_minutes(text: &str) -> Option<i32> {
     (hours <= 18 && minutes < 60).then_some(sign * (hours * 60 + minutes))
 }
 
+/// The time in a header of HTTP: `Mon, 09 Mar 2026 10:00:00 GMT`.
+pub fn parse_http_date(text: &str) -> Option<Instant> {
+    let at = DateTime::parse_from_rfc2822(text.trim()).ok()?;
+    Some(Instant::from_utc(at.with_timezone(&Utc)))
+}
+
 /// What a person may write for a point in time on the command line or in the configuration.
 ///
 /// RFC 3339 with an offset; a civil date or date-time in `zone`; or `now`, `today`, `yesterday`.

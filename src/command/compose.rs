@@ -18,6 +18,7 @@ use crate::report::{
 };
 use crate::settings::window::WindowChoice;
 use crate::settings::{FailOn, Settings};
+use crate::source::feed::Asked;
 use crate::time::{Instant, Zone};
 
 use super::lines;
@@ -215,6 +216,16 @@ fn verdict(
             ));
         }
     }
+    for (source, broken) in told.broken_off() {
+        reasons.push((
+            broken.exit,
+            Reason {
+                code: broken.exit.name().to_owned(),
+                count: 1,
+                message: format!("source {source}: {}", broken.what),
+            },
+        ));
+    }
     let mut by_class: BTreeMap<BreakClass, u64> = BTreeMap::new();
     for line in &counted {
         *by_class.entry(line.item.class).or_default() += 1;
@@ -289,8 +300,8 @@ fn is_confirmation_overdue(told: &Told, facts: &RunFacts<'_>) -> bool {
 fn sources(told: &Told) -> Vec<SourceReport> {
     let judged = told.slices.iter().map(|slice| SourceReport {
         name: slice.name.clone(),
-        // A file source is read whole, or it is refused.
-        is_complete: true,
+        // A file is read whole, or it is refused; a list may break off.
+        is_complete: slice.feed.asked.as_ref().is_none_or(Asked::is_whole),
         operations: slice.outcome.operation_tally.read,
         outside_window: (0..slice.gathered.recognised.operations.len())
             .filter(|&row| slice.outcome.operations[row] == Disposition::OutOfScope)
@@ -340,7 +351,25 @@ fn checks(told: &Told, facts: &RunFacts<'_>, statement: &[Statement]) -> Vec<Che
     )];
     checks.extend(statement_check(statement));
     for slice in &told.slices {
-        let coverage = if slice.feed.is_verified {
+        let coverage = if let Some(asked) = &slice.feed.asked {
+            checks.extend(asked_checks(&slice.name, asked));
+            match &asked.broken {
+                None => (
+                    CheckStatus::Pass,
+                    format!(
+                        "verified: every list was read to its end, until {}",
+                        asked.whole_until
+                    ),
+                ),
+                Some(broken) => (
+                    CheckStatus::Warn,
+                    format!(
+                        "incomplete behind {}: {}; nothing is called absent, and the watermark stays",
+                        asked.whole_until, broken.what
+                    ),
+                ),
+            }
+        } else if slice.feed.is_verified {
             (
                 CheckStatus::Pass,
                 "verified: the files prove that no row is missing".to_owned(),
@@ -452,6 +481,55 @@ fn statement_check(statement: &[Statement]) -> Option<Check> {
     })
 }
 
+/// What asking a processor came to.
+fn asked_checks(source: &str, asked: &Asked) -> Vec<Check> {
+    const SHOWN: usize = 5;
+    let mut checks = vec![Check {
+        name: format!("requests {source}"),
+        status: CheckStatus::Info,
+        detail: format!(
+            "{} requests to {}, {} pages read",
+            asked.requests, asked.host, asked.pages
+        ),
+    }];
+    if asked.looked_up > 0 || asked.not_asked > 0 {
+        let mut detail = format!("{} rows were asked for by their id", asked.looked_up);
+        if !asked.unknown.is_empty() {
+            let shown: Vec<&str> = asked
+                .unknown
+                .iter()
+                .take(SHOWN)
+                .map(String::as_str)
+                .collect();
+            let more = match asked.unknown.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            detail.push_str(&format!(
+                "; the processor does not know {}{more}",
+                shown.join(", ")
+            ));
+        }
+        if asked.not_asked > 0 {
+            detail.push_str(&format!(
+                "; {} more were not asked for: too many for one run",
+                asked.not_asked
+            ));
+        }
+        let status = if asked.not_asked > 0 {
+            CheckStatus::Warn
+        } else {
+            CheckStatus::Info
+        };
+        checks.push(Check {
+            name: format!("second look {source}"),
+            status,
+            detail,
+        });
+    }
+    checks
+}
+
 fn warnings(told: &Told, facts: &RunFacts<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let (Some(settings), Some(slice)) = (facts.settings, told.slices.last()) {
@@ -480,7 +558,8 @@ fn warnings(told: &Told, facts: &RunFacts<'_>) -> Vec<Warning> {
                 ),
             });
         }
-        if slice.gathered.recognised.repeated > 0 {
+        // The lists of a processor overlap by design.
+        if slice.gathered.recognised.repeated > 0 && slice.feed.asked.is_none() {
             warnings.push(Warning {
                 code: "repeated_rows".to_owned(),
                 message: format!(

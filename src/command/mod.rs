@@ -8,6 +8,7 @@
 //! | `carry` | repairs on their way into the company's own table |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
+//! | `second_look` | single rows that are asked for by their id |
 //! | `told` | what there is to tell: slices as they were judged, and failures |
 //! | [`compose`], `lines` | the report of a run: outcome and exit code; sums and lists |
 //! | [`deliver`] | where it is told: stdout and files |
@@ -48,6 +49,7 @@ mod reference;
 pub mod repairs;
 pub mod run;
 pub mod runs;
+mod second_look;
 pub mod status;
 mod told;
 pub mod watermark;

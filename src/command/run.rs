@@ -8,19 +8,23 @@
 //! slice: everything of it is committed, or nothing.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::cli::{CommonArgs, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::intents::merge::Merged;
 use crate::intents::sql::table::SqlTable;
+use crate::model::operation::Operations;
 use crate::model::repair::{Repair, RepairState};
 use crate::model::run::Watermark;
 use crate::money::Money;
+use crate::reconcile::rules::Frame;
 use crate::reconcile::{self, Outcome};
 use crate::report::RunReport;
 use crate::settings::Settings;
 use crate::settings::window::{self, WindowChoice};
-use crate::source::files::Feed;
+use crate::source::feed::{Asked, Feed};
+use crate::source::http::Budget;
 use crate::store::any::AnyStore;
 use crate::store::contract::{
     Begun, Claim, Commit, IntentChanges, Link, Outbox, Receipt, RepairFilter, RunEnd, RunKey,
@@ -33,14 +37,14 @@ use super::carry;
 use super::compose;
 use super::frame::{advance, follows, frame, window_of};
 use super::gather::{Gathered, Ours, Question, gather};
-use super::held::{beside, release, renew};
+use super::held::{beside, release, renew, while_held};
 use super::interrupt::Interrupt;
 use super::metrics::{self, Ended, Metrics};
 use super::own_side::OwnSide;
 use super::prepare::Prepared;
 use super::progress::{Progress, Stage, Stages};
 use super::told::{Slice, Told};
-use super::{World, deliver};
+use super::{World, deliver, second_look};
 
 /// `paysweep run`.
 pub async fn execute(
@@ -73,6 +77,7 @@ pub async fn execute(
         started_by: super::named_person(world),
         is_dry_run: common.dry_run,
         interrupt: world.interrupt.clone(),
+        budget: Arc::new(Budget::new(arguments.max_requests)),
     };
     let mut outside = Outside {
         channels: if common.dry_run {
@@ -214,6 +219,8 @@ pub(crate) struct Job<'a> {
     pub(crate) started_by: String,
     pub(crate) is_dry_run: bool,
     pub(crate) interrupt: Interrupt,
+    /// Requests to processors, over all sources.
+    pub(crate) budget: Arc<Budget>,
 }
 
 async fn run<S: Store + Outbox>(
@@ -313,6 +320,9 @@ async fn judge_and_tell<S: Store + Outbox>(
 fn tell(told: &Told, job: &Job<'_>, common: &CommonArgs, world: &mut World<'_>) -> RunReport {
     for failure in &told.failures {
         world.tell(failure);
+    }
+    for (_, broken) in told.broken_off() {
+        world.tell(broken);
     }
     for failure in told.slices.iter().filter_map(|it| it.not_carried.as_ref()) {
         world.tell(failure);
@@ -508,7 +518,7 @@ async fn slices<S: Store + Outbox>(
             job,
             prepared,
             is_last,
-            own_side.lend(is_last),
+            &mut own_side,
             claim.as_ref(),
             told,
             progress,
@@ -550,7 +560,7 @@ async fn slice<S: Store + Outbox>(
     job: &Job<'_>,
     prepared: &Prepared<'_>,
     is_last: bool,
-    ours: Ours<'_, SqlTable>,
+    own_side: &mut OwnSide,
     claim: Option<&Claim>,
     told: &Told,
     progress: &mut Progress,
@@ -564,17 +574,41 @@ async fn slice<S: Store + Outbox>(
         ),
         None => format!("nothing was written; {} has no watermark yet", source.name),
     };
+    let account = prepared
+        .account(&job.budget)
+        .map_err(|failure| failure.state(stays.clone()))?;
+    // Who may ask for single rows judges twice, and so lends the rows of a file only.
+    let ours = own_side.lend(is_last && account.is_none());
     let window = window_of(job, prepared, stored.as_ref())
         .map(|window| ours.bounded(window))
         .map_err(|failure| failure.state(stays.clone()))?;
     progress.stage(Stage::Fetch, &format!("reading {}", source.name), None);
     let interrupt = &job.interrupt;
-    let mut feed = beside(store, job.settings, claim, interrupt, prepared.reader())
-        .await
-        .flatten()
+    let read = match (&account, prepared.reader()) {
+        (Some(account), _) => {
+            let (from, to) = (window.from, window.to.max(window.from));
+            let reading = async { interrupt.or(account.read(from, to)).await.flatten() };
+            while_held(store, job.settings, claim, reading).await
+        }
+        (None, Some(reader)) => {
+            let reading = beside(store, job.settings, claim, interrupt, reader);
+            reading.await.flatten()
+        }
+        (None, None) => unreachable!("a source without files is asked"),
+    };
+    let mut feed = read
         .and_then(|feed| follows(feed, stored.as_ref(), window))
         .map_err(|failure| failure.state(stays.clone()))?;
-    let frame = frame(
+    if let Some(broken) = feed.asked.as_mut().and_then(|asked| asked.broken.take()) {
+        let state = format!("nothing is called absent; {stays}").replace(
+            "nothing was written; ",
+            "what was whole before it is judged; ",
+        );
+        if let Some(asked) = &mut feed.asked {
+            asked.broken = Some(broken.state(state));
+        }
+    }
+    let mut frame = frame(
         store,
         job,
         prepared,
@@ -586,14 +620,6 @@ async fn slice<S: Store + Outbox>(
     )
     .await?;
     let operations = std::mem::take(&mut feed.operations);
-    let question = Question {
-        source: &source.name,
-        scope: &prepared.rules.scope,
-        since: frame.window.from.minus(prepared.reach()),
-        until: frame.window.to,
-        judges_unowned: is_last,
-        as_of: job.as_of,
-    };
     tracing::info!(
         source = source.name,
         rows = feed.rows,
@@ -602,33 +628,58 @@ async fn slice<S: Store + Outbox>(
         covered = frame.covered.map(|at| at.to_string()),
         "read"
     );
-    renew(store, job.settings, claim).await?;
-    progress.stage(Stage::Load, "gathering what is known", None);
-    let gathering = interrupt
-        .or(gather(store, question, operations, ours))
-        .await;
-    let mut gathered = gathering.map_err(|stopped| stopped.state(stays.clone()))??;
-    if job.is_dry_run {
-        gathered.hear(&told.standings(None));
-    }
-    renew(store, job.settings, claim).await?;
-    progress.stage(Stage::Compare, "comparing", None);
-    let rules = prepared.rules.clone();
-    let comparing = move || {
-        let outcome = reconcile::reconcile(&gathered.snapshot(), &rules, &frame);
-        (gathered, outcome)
+    let judgement = Judgement {
+        job,
+        prepared,
+        claim,
+        told,
+        is_last,
+        stays: &stays,
     };
-    let (gathered, mut outcome) = beside(store, job.settings, claim, interrupt, comparing)
-        .await
-        .map_err(|failure| failure.state(stays.clone()))?;
-    if !outcome.violations.is_empty() {
-        return Err(Failure::new(
-            Exit::Internal,
-            format!("source {}: the accounts do not add up", source.name),
-        )
-        .why(outcome.violations.join("; "))
-        .remedy("please report this with the two files")
-        .state(stays));
+    let looking = account
+        .filter(|_| prepared.rules.can_look_up && feed.asked.as_ref().is_some_and(Asked::is_whole));
+    let again = looking.is_some().then(|| operations.clone());
+    let (mut gathered, mut outcome) = judgement
+        .of(store, frame, operations, ours, progress)
+        .await?;
+    if let (Some(account), Some(mut operations)) = (looking, again) {
+        let questions = second_look::questions(&account, &source.name, &gathered, &outcome, &frame);
+        if !questions.ids.is_empty() {
+            progress.step("asking for single rows", None);
+            let asking = async {
+                interrupt
+                    .or(account.look_up(&questions.ids))
+                    .await
+                    .flatten()
+            };
+            let (is_new, broken) = match while_held(store, job.settings, claim, asking).await {
+                Ok(found) => {
+                    let is_new = found.feed.rows > 0;
+                    second_look::take_in(found, &mut feed, &mut operations);
+                    (is_new, None)
+                }
+                Err(failure) if failure.exit == Exit::Incomplete => (
+                    true,
+                    Some(failure.state("nothing is called absent, and the watermark stays")),
+                ),
+                Err(failure) => return Err(failure.state(stays)),
+            };
+            if broken.is_some() {
+                frame.covered = None;
+            }
+            if let Some(asked) = &mut feed.asked {
+                asked.requests = account.sent();
+                asked.not_asked = questions.not_asked;
+                asked.broken = broken;
+            }
+            if is_new {
+                let ours = own_side.lend(false);
+                (gathered, outcome) = judgement
+                    .of(store, frame, operations, ours, progress)
+                    .await?;
+            }
+            second_look::tell(&mut outcome, &gathered, &feed);
+        }
     }
     let money_of = |repair: &Repair| money_of(repair, &outcome);
     let intents = outcome.intent_tally.read;
@@ -699,6 +750,79 @@ async fn slice<S: Store + Outbox>(
         receipt,
         handed_over,
     ))
+}
+
+/// What judging needs beside rows.
+struct Judgement<'a, 'b> {
+    job: &'a Job<'b>,
+    prepared: &'a Prepared<'b>,
+    claim: Option<&'a Claim>,
+    told: &'a Told,
+    is_last: bool,
+    /// Where everything stands when it fails.
+    stays: &'a str,
+}
+
+impl Judgement<'_, '_> {
+    /// Gathers what is known of some rows, and compares.
+    async fn of<S: Store>(
+        &self,
+        store: &mut S,
+        frame: Frame,
+        operations: Operations,
+        ours: Ours<'_, SqlTable>,
+        progress: &mut Progress,
+    ) -> Result<(Gathered, Outcome), Failure> {
+        let Judgement {
+            job,
+            prepared,
+            claim,
+            told,
+            is_last,
+            stays,
+        } = *self;
+        let interrupt = &job.interrupt;
+        let question = Question {
+            source: &prepared.source.name,
+            scope: &prepared.rules.scope,
+            since: frame.window.from.minus(prepared.reach()),
+            until: frame.window.to,
+            judges_unowned: is_last,
+            as_of: job.as_of,
+        };
+        renew(store, job.settings, claim).await?;
+        progress.stage(Stage::Load, "gathering what is known", None);
+        let gathering = interrupt
+            .or(gather(store, question, operations, ours))
+            .await;
+        let mut gathered = gathering.map_err(|stopped| stopped.state(stays))??;
+        if job.is_dry_run {
+            gathered.hear(&told.standings(None));
+        }
+        renew(store, job.settings, claim).await?;
+        progress.stage(Stage::Compare, "comparing", None);
+        let rules = prepared.rules.clone();
+        let comparing = move || {
+            let outcome = reconcile::reconcile(&gathered.snapshot(), &rules, &frame);
+            (gathered, outcome)
+        };
+        let (gathered, outcome) = beside(store, job.settings, claim, interrupt, comparing)
+            .await
+            .map_err(|failure| failure.state(stays))?;
+        if !outcome.violations.is_empty() {
+            return Err(Failure::new(
+                Exit::Internal,
+                format!(
+                    "source {}: the accounts do not add up",
+                    prepared.source.name
+                ),
+            )
+            .why(outcome.violations.join("; "))
+            .remedy("please report this with the two files")
+            .state(stays));
+        }
+        Ok((gathered, outcome))
+    }
 }
 
 /// Whether a commit that was left in the middle took hold all the same; else why it did not. A commit keeps the row of

@@ -13,7 +13,7 @@ use crate::reconcile::rules::{Frame, Rules};
 use crate::reconcile::{self, Outcome, Seen};
 use crate::report::Check;
 use crate::settings::SourceSettings;
-use crate::source::files::Feed;
+use crate::source::feed::Feed;
 use crate::store::contract::{Carried as StoredCarried, LedgerHead, Receipt, Unconfirmed};
 use crate::time::{Instant, Span};
 
@@ -253,6 +253,17 @@ impl Told {
             slice.outcome = judge(at, &slice.gathered, &slice.frame)?;
         }
         Ok(())
+    }
+
+    /// Sources whose lists broke off, and why.
+    pub(super) fn broken_off(&self) -> impl Iterator<Item = (&str, &Failure)> {
+        let slices = self.slices.iter();
+        slices.filter_map(|slice| {
+            Some((
+                slice.name.as_str(),
+                slice.feed.asked.as_ref()?.broken.as_ref()?,
+            ))
+        })
     }
 
     /// Whether a source was read and judged.

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `file` | `paysweep.toml` as it may be written |
+//! | `api` | what its sections `[source.NAME]` say about asking a processor |
 //! | `intents`, `notify`, `repair` | its sections `[intents]`, `[notify]` and `[repair]` |
 //! | `document` | a TOML document with positions: line and column for everything that may not be written |
 //! | [`window`] | the window flags, and what they ask for |
@@ -30,8 +31,10 @@ use crate::reconcile::policy::Conditions;
 use crate::reconcile::rules::{Guards, PerKind, Rules};
 use crate::report::Form;
 use crate::report::redact::Column;
+use crate::source::api::Access;
 use crate::time::{Instant, Span, Zone};
 
+mod api;
 mod document;
 mod file;
 mod intents;
@@ -159,6 +162,8 @@ pub enum StoreUrl {
 pub enum SourceKind {
     /// From CSV files.
     Csv,
+    /// From the processor itself.
+    Api,
 }
 
 /// Which profile reads a source.
@@ -232,6 +237,8 @@ pub struct SourceSettings {
     /// Everything that shapes its verdicts, `[intents]`, `[match]`, `[repair]` and `[guards]` included. Its
     /// `payout_span` is the configured one, else zero.
     pub rules: Rules,
+    /// How it is asked; `None` = it is read from files.
+    pub access: Option<Access>,
     /// Hash of the settings that shape its coverage, 64 hex digits.
     pub config_hash: String,
 }

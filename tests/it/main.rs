@@ -6,6 +6,11 @@
 )]
 
 mod alerts;
+mod api;
+mod api_faults;
+mod api_month;
+mod api_profiles;
+mod api_rest;
 mod apply;
 mod breaks;
 mod browser;
@@ -15,6 +20,7 @@ mod corpus;
 mod cron;
 mod dialects;
 mod explained;
+mod fake;
 mod first_run;
 mod forms;
 mod golden;

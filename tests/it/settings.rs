@@ -308,7 +308,7 @@ fn a_file_that_may_not_stand_is_refused_where_it_is_wrong() {
         ),
         (
             SMALL.replacen("\"csv\"", "\"api\"", 1),
-            vec!["not built yet", "kind = \"csv\""],
+            vec!["unknown key \"files\" in [source.shop]"],
         ),
         (
             SMALL.replace("[source.shop]", "[source.\"my shop\"]"),

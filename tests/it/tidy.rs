@@ -28,6 +28,7 @@ const PURE: &[&str] = &["money", "time", "model", "reconcile", "processor", "rep
 /// Third-party crates, and the only places that may name them.
 const CONFINED: &[(&str, &[&str])] = &[
     ("anyhow", &["main"]),
+    ("backon", &["source/http"]),
     ("chrono", &["time", "processor/moment", "main"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
@@ -37,6 +38,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("encoding_rs", &["processor/encoding"]),
     ("flate2", &["file"]),
     ("indicatif", &["command/progress"]),
+    ("governor", &["source/http"]),
     ("futures_util", &["store/postgres", "intents/sql"]),
     ("hmac", &["notify/webhook"]),
     ("iso_currency", &["money"]),
@@ -49,7 +51,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("serde", &["settings", "processor", "report"]),
     ("sqlx", &["store", "database", "intents/sql"]),
     // The store packs the next block of rows while the database takes the last one (`tokio::join!`), and does not wait
-    // for a server forever. A command hears that it should stop while it works.
+    // for a server forever. A command hears that it should stop while it works. Several requests are under way at once.
     (
         "tokio",
         &[
@@ -57,6 +59,8 @@ const CONFINED: &[(&str, &[&str])] = &[
             "command/interrupt",
             "command/held",
             "command/alert",
+            "source/api",
+            "source/http",
             "store/sqlite/bulk",
             "store/sqlite/packed",
             "store/postgres",
