@@ -721,7 +721,8 @@ async fn slice<S: Store + Outbox>(
             .await
             .map_err(|stopped| stopped.state(stays))??,
     };
-    let handed_over = match claim {
+    // Who is asked to stop leaves what is approved to the next run.
+    let handed_over = match claim.filter(|_| job.interrupt.asked().is_none()) {
         Some(claim) => {
             renew(store, job.settings, Some(claim)).await?;
             progress.step("carrying repairs over", None);

@@ -270,7 +270,9 @@ fn whoever_changes_the_record_past_paysweep_is_found_and_the_first_broken_link_i
         );
         let stored = scene.say("report latest");
         assert!(
-            stored.stdout.contains(&format!("sealed by {head}")),
+            stored
+                .stdout
+                .contains(&format!("sealed by {}…", &head[..32])),
             "{}",
             stored.stdout
         );

@@ -475,7 +475,7 @@ fn a_person_reads_the_verdict_first() {
 REVIEW: 2 breaks need a person (exit 1)
   because of: duplicate_charge 2, status_behind 1
   run     run · 0190-run · as of 2026-03-10T12:00:00Z · paysweep 0.1.0
-  ledger  3 steps, sealed by cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc
+  ledger  3 steps, sealed by cccccccccccccccccccccccccccccccc…
   window  2026-03-09T00:00:00 to 2026-03-10T12:00:00 UTC (from the watermark; the end is excluded)
           2026-03-09T01:00:00+01:00 to 2026-03-10T13:00:00+01:00 in Europe/Paris
 
