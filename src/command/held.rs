@@ -29,7 +29,17 @@ pub(super) async fn beside<S: Store, T: Send + 'static>(
     interrupt: &Interrupt,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let mut working = pin!(interrupt.aside(work));
+    while_held(store, settings, claim, interrupt.aside(work)).await
+}
+
+/// The same for work that waits by itself.
+pub(super) async fn while_held<S: Store, T>(
+    store: &mut S,
+    settings: &Settings,
+    claim: Option<&Claim>,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let mut working = pin!(work);
     let third = duration(settings.lease) / 3;
     loop {
         tokio::select! {

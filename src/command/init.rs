@@ -24,6 +24,14 @@ complete_through = "last-row"        # until when a file is complete: last-row, 
 lag = "0s"                           # what is younger than this is not judged yet
 lookback = "72h"                     # how far before the watermark each run reads again
 
+# Instead of files: ask the processor itself, which only ever reads (`paysweep profiles list` names the APIs).
+# [source.shop]
+# kind    = "api"
+# profile = "stripe.api"
+# api_key = { env = "STRIPE_READ_KEY" }              # a restricted key that may only read; never a key in this file
+# start   = "2026-01-01T00:00:00Z"
+# mode    = "live"                   # or "test"; a key of the other mode is refused
+
 [intents]                            # what your own software meant to happen
 kind  = "csv"
 file  = "intents.csv"

@@ -8,24 +8,29 @@
 //! | `carry` | repairs on their way into the company's own table |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
+//! | `second_look` | single rows that are asked for by their id |
 //! | `told` | what there is to tell: slices as they were judged, and failures |
 //! | [`compose`], `lines` | the report of a run: outcome and exit code; sums and lists |
 //! | [`deliver`] | where it is told: stdout and files |
+//! | `alert`, `metrics` | who else is told: channels, monitors |
 //! | [`diff`] | `diff`: the same line without a memory |
 //! | [`breaks`], [`repairs`], `export`, [`runs`] | the human loop and history |
 //! | [`watermark`] | `watermark show`, `set`, `rewind` |
 //! | [`intents`] | `intents import` |
+//! | `explain` | why a row matched, or what stopped it |
 //! | [`check`], [`status`] | is it set up right, is it up to date? |
-//! | [`init`], [`profiles`], [`migrate`] | set-up and reference |
+//! | [`init`], [`profiles`], [`migrate`], `reference` | set-up and reference |
 //! | [`progress`] | a sign of life on a terminal |
 //! | [`interrupt`], `held` | being asked to stop; holding a source meanwhile |
 
+mod alert;
 pub mod breaks;
 mod carry;
 pub mod check;
 pub mod compose;
 pub mod deliver;
 pub mod diff;
+mod explain;
 mod export;
 mod frame;
 pub mod gather;
@@ -34,14 +39,17 @@ pub mod init;
 pub mod intents;
 pub mod interrupt;
 mod lines;
+mod metrics;
 pub mod migrate;
 mod own_side;
 mod prepare;
 pub mod profiles;
 pub mod progress;
+mod reference;
 pub mod repairs;
 pub mod run;
 pub mod runs;
+mod second_look;
 pub mod status;
 mod told;
 pub mod watermark;
@@ -72,6 +80,8 @@ pub struct World<'a> {
     pub interrupt: Interrupt,
     /// Whether stdout is a terminal.
     pub is_stdout_terminal: bool,
+    /// Width of the terminal that stdout is, in columns; `None` = it is none.
+    pub columns: Option<usize>,
     /// Whether stderr is a terminal.
     pub is_stderr_terminal: bool,
 }
@@ -99,7 +109,7 @@ pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> 
         Command::Diff(arguments) => diff::execute(arguments, common, world).await,
         other => {
             let interrupt = world.interrupt.clone();
-            match interrupt.or(Box::pin(short(other, common, world))).await {
+            match Box::pin(interrupt.or(short(other, common, world))).await {
                 Ok(done) => done,
                 Err(stopped) => Err(stopped
                     .state("the open transaction was rolled back; what was written before stands")),
@@ -133,6 +143,10 @@ async fn short(
             profiles::infer(file, name.as_deref(), world)
         }
         Command::Migrate => migrate::execute(common, world).await,
+        Command::Explain { id } => Box::pin(explain::execute(id, common, world)).await,
+        Command::Completions { shell } => reference::completions(*shell, world),
+        Command::Man { to } => reference::man(to.as_deref(), world),
+        Command::Schema { name } => reference::schema(*name, world),
     }
 }
 

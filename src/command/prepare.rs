@@ -7,25 +7,61 @@ use crate::exit::Failure;
 use crate::intents::csv as intents_csv;
 use crate::model::intent::Intents;
 use crate::processor::ReadRules;
+use crate::processor::api::{self, ApiProfile};
 use crate::processor::generic::{self, GenericRules};
 use crate::processor::profile::Profile;
 use crate::reconcile::rules::Rules;
-use crate::settings::{IntentsKind, ProfileRef, Settings, SourceSettings, Spans};
-use crate::source::files::{self, Feed};
+use crate::settings::{IntentsKind, ProfileRef, Settings, SourceKind, SourceSettings, Spans};
+use crate::source::api::Account;
+use crate::source::feed::Feed;
+use crate::source::files;
+use crate::source::http::Budget;
 use crate::time::Span;
 
 /// A source with its profile.
 pub(crate) struct Prepared<'a> {
     pub(crate) source: &'a SourceSettings,
-    pub(crate) profile: Arc<Profile>,
+    pub(crate) reads: Reads,
     pub(crate) spans: Spans,
     pub(crate) rules: Rules,
 }
 
+/// How a source is read.
+#[derive(Clone)]
+pub(crate) enum Reads {
+    /// From its files.
+    Files(Arc<Profile>),
+    /// By asking.
+    Api(Arc<ApiProfile>),
+}
+
+impl Reads {
+    /// By the profile that a source names.
+    pub(crate) fn of(source: &SourceSettings) -> Result<Reads, Failure> {
+        match source.kind {
+            SourceKind::Csv => {
+                profile(&source.profile).map(|profile| Reads::Files(Arc::new(profile)))
+            }
+            SourceKind::Api => {
+                api_profile(&source.profile).map(|profile| Reads::Api(Arc::new(profile)))
+            }
+        }
+    }
+
+    /// What its rows mean.
+    pub(crate) fn profile(&self) -> &Profile {
+        match self {
+            Reads::Files(profile) => profile,
+            Reads::Api(profile) => &profile.rows,
+        }
+    }
+}
+
 impl<'a> Prepared<'a> {
     pub(crate) fn new(source: &'a SourceSettings) -> Result<Prepared<'a>, Failure> {
-        let profile = Arc::new(profile(&source.profile)?);
-        let spans = source.spans(profile_spans(&profile));
+        let reads = Reads::of(source)?;
+        let profile = reads.profile();
+        let spans = source.spans(profile_spans(profile));
         let needed =
             profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0;
         if spans.lag.0 + spans.lookback.0 < needed {
@@ -45,17 +81,36 @@ impl<'a> Prepared<'a> {
         };
         Ok(Prepared {
             source,
-            profile,
+            reads,
             spans,
             rules,
         })
     }
 
-    /// Reads its files, on whatever thread that is called.
-    pub(crate) fn reader(&self) -> impl FnOnce() -> Result<Feed, Failure> + Send + use<> {
-        let profile = Arc::clone(&self.profile);
+    /// The account that is asked; `None` = files are read.
+    pub(crate) fn account(&self, budget: &Arc<Budget>) -> Result<Option<Account>, Failure> {
+        match (&self.reads, &self.source.access) {
+            (Reads::Api(profile), Some(access)) => {
+                let rules = self.source.read.clone();
+                Account::new(Arc::clone(profile), rules, access, Arc::clone(budget))
+                    .map(Some)
+                    .map_err(|failure| Failure {
+                        what: format!("source {}: {}", self.source.name, failure.what),
+                        ..failure
+                    })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads its files, on whatever thread that is called; `None` where it is asked.
+    pub(crate) fn reader(&self) -> Option<impl FnOnce() -> Result<Feed, Failure> + Send + use<>> {
+        let Reads::Files(profile) = &self.reads else {
+            return None;
+        };
+        let profile = Arc::clone(profile);
         let (rules, files) = (self.source.read.clone(), self.source.files.clone());
-        move || read(&profile, &rules, &files)
+        Some(move || read(&profile, &rules, &files))
     }
 
     /// How far before the window rows are read for linking: the longest grace, or the lookback.
@@ -90,6 +145,10 @@ pub(crate) fn profile(reference: &ProfileRef) -> Result<Profile, Failure> {
         ProfileRef::BuiltIn(name) if name == generic::NAME => GenericRules::default().profile(),
         ProfileRef::BuiltIn(name) => {
             let text = crate::processor::built_in(name).ok_or_else(|| {
+                if api::built_in(name).is_some() {
+                    return Failure::rejected(format!("the profile \"{name}\" asks an API, and this source reads files"))
+                        .remedy("write kind = \"api\" in the section of the source, or name the profile of the file");
+                }
                 let known: Vec<&str> = crate::processor::built_in_names().collect();
                 Failure::rejected(format!("there is no built-in profile \"{name}\""))
                     .why(format!("built in: {}", known.join(", ")))
@@ -105,6 +164,36 @@ pub(crate) fn profile(reference: &ProfileRef) -> Result<Profile, Failure> {
             Profile::parse(&path.display().to_string(), &text)
         }
     }
+}
+
+/// Loads a profile of an API: built in, or from its file.
+pub(crate) fn api_profile(reference: &ProfileRef) -> Result<ApiProfile, Failure> {
+    let name = match reference {
+        ProfileRef::File(path) => {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Failure::rejected(format!("the profile {} cannot be read", path.display()))
+                    .why(error.to_string())
+            })?;
+            return ApiProfile::parse(&path.display().to_string(), &text);
+        }
+        ProfileRef::BuiltIn(name) => name.as_str(),
+        ProfileRef::Generic(_) => generic::NAME,
+    };
+    let text = api::built_in(name).ok_or_else(|| {
+        let known: Vec<&str> = api::built_in_names().collect();
+        let failure = Failure::rejected(format!(
+            "there is no built-in profile \"{name}\" for an API"
+        ))
+        .why(format!("built in: {}", known.join(", ")));
+        if crate::processor::built_in(name).is_some() {
+            failure.remedy(format!(
+                "\"{name}\" reads files: write kind = \"csv\", or name a profile of an API"
+            ))
+        } else {
+            failure.remedy("use one of these, or the path of a profile file that ends in .toml")
+        }
+    })?;
+    ApiProfile::parse(name, text)
 }
 
 pub(crate) fn profile_spans(profile: &Profile) -> Spans {

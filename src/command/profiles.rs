@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::exit::{Exit, Failure};
 use crate::file::read_unchanged;
 use crate::processor;
+use crate::processor::api::{self, ApiProfile};
 use crate::processor::profile::Profile;
 use crate::processor::{generic, infer as proposal};
 
@@ -17,6 +18,13 @@ pub fn list(world: &mut World<'_>) -> Result<Exit, Failure> {
         let profile = Profile::parse(name, processor::built_in(name).unwrap_or_default())?;
         text.push_str(&format!(
             "{:<28} version {}; lag {}, lookback {}\n",
+            profile.name, profile.version, profile.spans.lag, profile.spans.lookback
+        ));
+    }
+    for name in api::built_in_names() {
+        let profile = ApiProfile::parse(name, api::built_in(name).unwrap_or_default())?.rows;
+        text.push_str(&format!(
+            "{:<28} version {}; lag {}, lookback {}; kind = \"api\"\n",
             profile.name, profile.version, profile.spans.lag, profile.spans.lookback
         ));
     }
@@ -33,12 +41,16 @@ pub fn show(name: &str, world: &mut World<'_>) -> Result<Exit, Failure> {
         world.say(&generic::reference())?;
         return Ok(Exit::Ok);
     }
-    let text = processor::built_in(name).ok_or_else(|| {
-        let known: Vec<&str> = processor::built_in_names().collect();
-        Failure::rejected(format!("there is no built-in profile \"{name}\""))
-            .remedy(format!("built in: {}", known.join(", ")))
-            .state("nothing was written")
-    })?;
+    let text = processor::built_in(name)
+        .or_else(|| api::built_in(name))
+        .ok_or_else(|| {
+            let known: Vec<&str> = processor::built_in_names()
+                .chain(api::built_in_names())
+                .collect();
+            Failure::rejected(format!("there is no built-in profile \"{name}\""))
+                .remedy(format!("built in: {}", known.join(", ")))
+                .state("nothing was written")
+        })?;
     world.say(text)?;
     Ok(Exit::Ok)
 }

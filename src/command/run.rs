@@ -7,35 +7,44 @@
 //! Nothing flows back. A dry run is the same line up to the commit, on a store that is only read. A file source is one
 //! slice: everything of it is committed, or nothing.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use crate::cli::{CommonArgs, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::intents::merge::Merged;
 use crate::intents::sql::table::SqlTable;
+use crate::model::operation::Operations;
 use crate::model::repair::{Repair, RepairState};
 use crate::model::run::Watermark;
 use crate::money::Money;
+use crate::reconcile::rules::Frame;
 use crate::reconcile::{self, Outcome};
 use crate::report::RunReport;
 use crate::settings::Settings;
 use crate::settings::window::{self, WindowChoice};
-use crate::source::files::Feed;
+use crate::source::feed::{Asked, Feed};
+use crate::source::http::Budget;
+use crate::store::any::AnyStore;
 use crate::store::contract::{
     Begun, Claim, Commit, IntentChanges, Link, Outbox, Receipt, RepairFilter, RunEnd, RunKey,
     RunStart, Store,
 };
 use crate::time::Instant;
 
+use super::alert::Channels;
 use super::carry;
 use super::compose;
 use super::frame::{advance, follows, frame, window_of};
 use super::gather::{Gathered, Ours, Question, gather};
-use super::held::{beside, release, renew};
+use super::held::{beside, release, renew, while_held};
 use super::interrupt::Interrupt;
+use super::metrics::{self, Ended, Metrics};
 use super::own_side::OwnSide;
 use super::prepare::Prepared;
-use super::progress::Progress;
+use super::progress::{Progress, Stage, Stages};
 use super::told::{Slice, Told};
-use super::{World, deliver};
+use super::{World, deliver, second_look};
 
 /// `paysweep run`.
 pub async fn execute(
@@ -68,27 +77,133 @@ pub async fn execute(
         started_by: super::named_person(world),
         is_dry_run: common.dry_run,
         interrupt: world.interrupt.clone(),
+        budget: Arc::new(Budget::new(arguments.max_requests)),
+    };
+    let mut outside = Outside {
+        channels: if common.dry_run {
+            Channels::none()
+        } else {
+            Channels::of(&settings)
+        },
+        metrics: Metrics::of(arguments)?,
+        last_words: last_words_file(arguments, world).filter(|_| !common.dry_run),
+        is_dry_run: common.dry_run,
     };
     job.interrupt.ask_after(arguments.deadline);
+    let ended = Box::pin(open_and_run(&job, arguments, common, &mut outside, world)).await;
+    if let Err(failure) = &ended {
+        outside
+            .failed(failure, &job, None::<&mut AnyStore>, world)
+            .await;
+    }
+    ended
+}
+
+async fn open_and_run(
+    job: &Job<'_>,
+    arguments: &RunArgs,
+    common: &CommonArgs,
+    outside: &mut Outside<'_>,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
+    let (settings, names) = (job.settings, job.names);
+    let untouched = "nothing was read or written";
     let opening = async {
         if common.dry_run {
-            super::store_to_read(&settings).await
+            super::store_to_read(settings).await
         } else {
-            super::store(&settings).await
+            super::store(settings).await
         }
     };
     match job.interrupt.or(opening).await {
-        Ok(opened) => Box::pin(run(&mut opened?, &job, arguments, common, world)).await,
+        Ok(opened) => Box::pin(run(&mut opened?, job, arguments, common, outside, world)).await,
         Err(stopped) => {
             let mut told = Told::default();
-            for name in &names {
+            for name in names {
                 told.stop(name, again(&stopped).state(untouched));
             }
-            let report = tell(&told, &job, common, world);
-            deliver::deliver(&report, common, Some(&settings), world)?;
+            let mut report = tell(&told, job, common, world);
+            outside
+                .tell(&mut report, job, None::<&mut AnyStore>, world)
+                .await;
+            outside.say_last_words(report.outcome.exit, Some(&report), None);
+            deliver::deliver(&report, common, Some(settings), world)?;
             Ok(report.outcome.exit)
         }
     }
+}
+
+/// Whom a run tells beside its report.
+struct Outside<'a> {
+    channels: Channels<'a>,
+    metrics: Metrics,
+    last_words: Option<PathBuf>,
+    is_dry_run: bool,
+}
+
+impl Outside<'_> {
+    /// Tells the channels, and says in the report what became of it.
+    async fn tell<S: Store>(
+        &mut self,
+        report: &mut RunReport,
+        job: &Job<'_>,
+        store: Option<&mut S>,
+        world: &World<'_>,
+    ) {
+        let seen = deliver::seen_outside(report, Some(job.settings)).into_owned();
+        let is_hurried = job.interrupt.asked().is_some();
+        let now = (world.clock)();
+        self.channels
+            .end(report, &seen, store, now, is_hurried)
+            .await;
+    }
+
+    /// Tells of a failure that left no report.
+    async fn failed<S: Store>(
+        &mut self,
+        failure: &Failure,
+        job: &Job<'_>,
+        store: Option<&mut S>,
+        world: &World<'_>,
+    ) {
+        let now = (world.clock)();
+        let run = compose::run_info(&facts(job, now));
+        let is_hurried = job.interrupt.asked().is_some();
+        self.channels
+            .fail(failure, run, store, now, is_hurried)
+            .await;
+        self.say_last_words(failure.exit, None, Some(failure));
+    }
+
+    /// Gauges, once the end of the run is recorded.
+    async fn measure<S: Store>(&self, store: &mut S, job: &Job<'_>, ended: &Ended<'_>) {
+        if self.is_dry_run || !self.metrics.are_wanted() {
+            return;
+        }
+        match metrics::gauges(store, job.settings, ended).await {
+            Ok(gauges) => {
+                let is_hurried = job.interrupt.asked().is_some();
+                self.metrics.publish(&gauges, is_hurried).await;
+            }
+            Err(failure) => tracing::warn!("there are no metrics of this run: {failure}"),
+        }
+    }
+
+    fn say_last_words(&self, exit: Exit, report: Option<&RunReport>, failure: Option<&Failure>) {
+        if let Some(path) = &self.last_words {
+            metrics::last_words(path, exit, report, failure);
+        }
+    }
+}
+
+/// Where the last words of a container go: as typed, or in Kubernetes where it keeps them.
+fn last_words_file(arguments: &RunArgs, world: &World<'_>) -> Option<PathBuf> {
+    const OF_KUBERNETES: &str = "/dev/termination-log";
+    let is_kubernetes = (world.env)("KUBERNETES_SERVICE_HOST").is_some_and(|it| !it.is_empty());
+    arguments.termination_log.clone().or_else(|| {
+        let path = PathBuf::from(OF_KUBERNETES);
+        (is_kubernetes && path.exists()).then_some(path)
+    })
 }
 
 /// What was asked for.
@@ -104,6 +219,8 @@ pub(crate) struct Job<'a> {
     pub(crate) started_by: String,
     pub(crate) is_dry_run: bool,
     pub(crate) interrupt: Interrupt,
+    /// Requests to processors, over all sources.
+    pub(crate) budget: Arc<Budget>,
 }
 
 async fn run<S: Store + Outbox>(
@@ -111,14 +228,16 @@ async fn run<S: Store + Outbox>(
     job: &Job<'_>,
     arguments: &RunArgs,
     common: &CommonArgs,
+    outside: &mut Outside<'_>,
     world: &mut World<'_>,
 ) -> Result<Exit, Failure> {
     if let Some(exit) = begin(store, job, arguments, common, world).await? {
         return Ok(exit);
     }
+    outside.channels.begin(&job.run_id).await;
     // Held until everything is told: who comes next finds a source whose last run has told it, or died.
     let mut claims = Vec::new();
-    let ended = judge_and_tell(store, job, &mut claims, common, world).await;
+    let ended = judge_and_tell(store, job, &mut claims, common, outside, world).await;
     for claim in &claims {
         release(store, claim).await;
     }
@@ -130,18 +249,25 @@ async fn judge_and_tell<S: Store + Outbox>(
     job: &Job<'_>,
     claims: &mut Vec<Claim>,
     common: &CommonArgs,
+    outside: &mut Outside<'_>,
     world: &mut World<'_>,
 ) -> Result<Exit, Failure> {
     let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
     let mut told = Told::default();
     let result = slices(store, job, claims, &mut told, &mut progress).await;
     progress.finish();
+    progress.stage(Stage::Report, "telling", None);
     if let Err(failure) = result {
         // Nothing of any source could be judged: there is no report, only the reasons.
         for other in &told.failures {
             world.tell(other);
         }
+        outside
+            .failed(&failure, job, Some(&mut *store), world)
+            .await;
         end(store, job, world, failure.exit, failure.exit.name(), None).await?;
+        let ended = measured(failure.exit, None, job, world, progress.stages());
+        outside.measure(store, job, &ended).await;
         return Err(failure);
     }
     if told.is_partial {
@@ -153,7 +279,11 @@ async fn judge_and_tell<S: Store + Outbox>(
         told.unconfirmed = store.unconfirmed(&job.settings.intents.name).await?;
         told.ledger = Some(store.ledger_head().await?);
     }
-    let report = tell(&told, job, common, world);
+    let mut report = tell(&told, job, common, world);
+    outside
+        .tell(&mut report, job, Some(&mut *store), world)
+        .await;
+    outside.say_last_words(report.outcome.exit, Some(&report), None);
     let delivered = deliver::deliver(&report, common, Some(job.settings), world);
     if !job.is_dry_run {
         let mut json = Vec::new();
@@ -163,6 +293,8 @@ async fn judge_and_tell<S: Store + Outbox>(
         let json = String::from_utf8_lossy(&json);
         let (exit, name) = (report.outcome.exit, report.outcome.name.as_str());
         let ended = end(store, job, world, exit, name, Some(&json)).await;
+        let figures = measured(exit, Some(&report), job, world, progress.stages());
+        outside.measure(store, job, &figures).await;
         if told.is_partial {
             // What was committed is told again by the next run: who stops a run need not read its report.
             if let Err(failure) = ended {
@@ -189,24 +321,44 @@ fn tell(told: &Told, job: &Job<'_>, common: &CommonArgs, world: &mut World<'_>) 
     for failure in &told.failures {
         world.tell(failure);
     }
+    for (_, broken) in told.broken_off() {
+        world.tell(broken);
+    }
     for failure in told.slices.iter().filter_map(|it| it.not_carried.as_ref()) {
         world.tell(failure);
     }
-    compose::report(
-        told,
-        &compose::RunFacts {
-            run_id: &job.run_id,
-            command: "run",
-            is_dry_run: job.is_dry_run,
-            as_of: job.as_of,
-            started_at: job.started_at,
-            finished_at: (world.clock)(),
-            settings: Some(job.settings),
-            zone: job.settings.timezone.clone(),
-            fallback_window: job.choice,
-        },
-        common,
-    )
+    compose::report(told, &facts(job, (world.clock)()), common)
+}
+
+/// What a report says of the run itself.
+fn facts<'j>(job: &'j Job<'_>, finished_at: Instant) -> compose::RunFacts<'j> {
+    compose::RunFacts {
+        run_id: &job.run_id,
+        command: "run",
+        is_dry_run: job.is_dry_run,
+        as_of: job.as_of,
+        started_at: job.started_at,
+        finished_at,
+        settings: Some(job.settings),
+        zone: job.settings.timezone.clone(),
+        fallback_window: job.choice,
+    }
+}
+
+fn measured<'r>(
+    exit: Exit,
+    report: Option<&'r RunReport>,
+    job: &Job<'_>,
+    world: &World<'_>,
+    stages: &'r Stages,
+) -> Ended<'r> {
+    Ended {
+        exit,
+        report,
+        started_at: job.started_at,
+        finished_at: (world.clock)(),
+        stages,
+    }
 }
 
 /// Records the run; a run key that is done gives its outcome again.
@@ -249,7 +401,7 @@ async fn begin<S: Store + Outbox>(
                 .find(|exit| exit.code() == exit_code)
                 .unwrap_or(Exit::Internal);
             if let Some(json) = report_json {
-                super::runs::show_again(&json, common, world)?;
+                super::runs::show_again(&json, common, job.settings, world)?;
             } else {
                 let _ = writeln!(
                     world.stderr,
@@ -304,7 +456,7 @@ async fn slices<S: Store + Outbox>(
     told: &mut Told,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    progress.step("reading intents", None);
+    progress.stage(Stage::Load, "reading intents", None);
     let mut own_side = OwnSide::open(job.settings, job.sources, &job.interrupt)
         .await
         .map_err(|failure| failure.state("nothing was written"))?;
@@ -366,7 +518,7 @@ async fn slices<S: Store + Outbox>(
             job,
             prepared,
             is_last,
-            own_side.lend(is_last),
+            &mut own_side,
             claim.as_ref(),
             told,
             progress,
@@ -408,7 +560,7 @@ async fn slice<S: Store + Outbox>(
     job: &Job<'_>,
     prepared: &Prepared<'_>,
     is_last: bool,
-    ours: Ours<'_, SqlTable>,
+    own_side: &mut OwnSide,
     claim: Option<&Claim>,
     told: &Told,
     progress: &mut Progress,
@@ -422,17 +574,41 @@ async fn slice<S: Store + Outbox>(
         ),
         None => format!("nothing was written; {} has no watermark yet", source.name),
     };
+    let account = prepared
+        .account(&job.budget)
+        .map_err(|failure| failure.state(stays.clone()))?;
+    // Who may ask for single rows judges twice, and so lends the rows of a file only.
+    let ours = own_side.lend(is_last && account.is_none());
     let window = window_of(job, prepared, stored.as_ref())
         .map(|window| ours.bounded(window))
         .map_err(|failure| failure.state(stays.clone()))?;
-    progress.step(&format!("reading {}", source.name), None);
+    progress.stage(Stage::Fetch, &format!("reading {}", source.name), None);
     let interrupt = &job.interrupt;
-    let mut feed = beside(store, job.settings, claim, interrupt, prepared.reader())
-        .await
-        .flatten()
+    let read = match (&account, prepared.reader()) {
+        (Some(account), _) => {
+            let (from, to) = (window.from, window.to.max(window.from));
+            let reading = async { interrupt.or(account.read(from, to)).await.flatten() };
+            while_held(store, job.settings, claim, reading).await
+        }
+        (None, Some(reader)) => {
+            let reading = beside(store, job.settings, claim, interrupt, reader);
+            reading.await.flatten()
+        }
+        (None, None) => unreachable!("a source without files is asked"),
+    };
+    let mut feed = read
         .and_then(|feed| follows(feed, stored.as_ref(), window))
         .map_err(|failure| failure.state(stays.clone()))?;
-    let frame = frame(
+    if let Some(broken) = feed.asked.as_mut().and_then(|asked| asked.broken.take()) {
+        let state = format!("nothing is called absent; {stays}").replace(
+            "nothing was written; ",
+            "what was whole before it is judged; ",
+        );
+        if let Some(asked) = &mut feed.asked {
+            asked.broken = Some(broken.state(state));
+        }
+    }
+    let mut frame = frame(
         store,
         job,
         prepared,
@@ -444,14 +620,6 @@ async fn slice<S: Store + Outbox>(
     )
     .await?;
     let operations = std::mem::take(&mut feed.operations);
-    let question = Question {
-        source: &source.name,
-        scope: &prepared.rules.scope,
-        since: frame.window.from.minus(prepared.reach()),
-        until: frame.window.to,
-        judges_unowned: is_last,
-        as_of: job.as_of,
-    };
     tracing::info!(
         source = source.name,
         rows = feed.rows,
@@ -460,33 +628,58 @@ async fn slice<S: Store + Outbox>(
         covered = frame.covered.map(|at| at.to_string()),
         "read"
     );
-    renew(store, job.settings, claim).await?;
-    progress.step("gathering what is known", None);
-    let gathering = interrupt
-        .or(gather(store, question, operations, ours))
-        .await;
-    let mut gathered = gathering.map_err(|stopped| stopped.state(stays.clone()))??;
-    if job.is_dry_run {
-        gathered.hear(&told.standings(None));
-    }
-    renew(store, job.settings, claim).await?;
-    progress.step("comparing", None);
-    let rules = prepared.rules.clone();
-    let comparing = move || {
-        let outcome = reconcile::reconcile(&gathered.snapshot(), &rules, &frame);
-        (gathered, outcome)
+    let judgement = Judgement {
+        job,
+        prepared,
+        claim,
+        told,
+        is_last,
+        stays: &stays,
     };
-    let (gathered, mut outcome) = beside(store, job.settings, claim, interrupt, comparing)
-        .await
-        .map_err(|failure| failure.state(stays.clone()))?;
-    if !outcome.violations.is_empty() {
-        return Err(Failure::new(
-            Exit::Internal,
-            format!("source {}: the accounts do not add up", source.name),
-        )
-        .why(outcome.violations.join("; "))
-        .remedy("please report this with the two files")
-        .state(stays));
+    let looking = account
+        .filter(|_| prepared.rules.can_look_up && feed.asked.as_ref().is_some_and(Asked::is_whole));
+    let again = looking.is_some().then(|| operations.clone());
+    let (mut gathered, mut outcome) = judgement
+        .of(store, frame, operations, ours, progress)
+        .await?;
+    if let (Some(account), Some(mut operations)) = (looking, again) {
+        let questions = second_look::questions(&account, &source.name, &gathered, &outcome, &frame);
+        if !questions.ids.is_empty() {
+            progress.step("asking for single rows", None);
+            let asking = async {
+                interrupt
+                    .or(account.look_up(&questions.ids))
+                    .await
+                    .flatten()
+            };
+            let (is_new, broken) = match while_held(store, job.settings, claim, asking).await {
+                Ok(found) => {
+                    let is_new = found.feed.rows > 0;
+                    second_look::take_in(found, &mut feed, &mut operations);
+                    (is_new, None)
+                }
+                Err(failure) if failure.exit == Exit::Incomplete => (
+                    true,
+                    Some(failure.state("nothing is called absent, and the watermark stays")),
+                ),
+                Err(failure) => return Err(failure.state(stays)),
+            };
+            if broken.is_some() {
+                frame.covered = None;
+            }
+            if let Some(asked) = &mut feed.asked {
+                asked.requests = account.sent();
+                asked.not_asked = questions.not_asked;
+                asked.broken = broken;
+            }
+            if is_new {
+                let ours = own_side.lend(false);
+                (gathered, outcome) = judgement
+                    .of(store, frame, operations, ours, progress)
+                    .await?;
+            }
+            second_look::tell(&mut outcome, &gathered, &feed);
+        }
     }
     let money_of = |repair: &Repair| money_of(repair, &outcome);
     let intents = outcome.intent_tally.read;
@@ -505,7 +698,7 @@ async fn slice<S: Store + Outbox>(
     let receipt = match claim {
         Some(claim) => {
             renew(store, job.settings, Some(claim)).await?;
-            progress.step("writing", None);
+            progress.stage(Stage::Apply, "writing", None);
             let stored = stored.as_ref();
             let advance = advance.as_ref();
             let writing = commit(
@@ -557,6 +750,79 @@ async fn slice<S: Store + Outbox>(
         receipt,
         handed_over,
     ))
+}
+
+/// What judging needs beside rows.
+struct Judgement<'a, 'b> {
+    job: &'a Job<'b>,
+    prepared: &'a Prepared<'b>,
+    claim: Option<&'a Claim>,
+    told: &'a Told,
+    is_last: bool,
+    /// Where everything stands when it fails.
+    stays: &'a str,
+}
+
+impl Judgement<'_, '_> {
+    /// Gathers what is known of some rows, and compares.
+    async fn of<S: Store>(
+        &self,
+        store: &mut S,
+        frame: Frame,
+        operations: Operations,
+        ours: Ours<'_, SqlTable>,
+        progress: &mut Progress,
+    ) -> Result<(Gathered, Outcome), Failure> {
+        let Judgement {
+            job,
+            prepared,
+            claim,
+            told,
+            is_last,
+            stays,
+        } = *self;
+        let interrupt = &job.interrupt;
+        let question = Question {
+            source: &prepared.source.name,
+            scope: &prepared.rules.scope,
+            since: frame.window.from.minus(prepared.reach()),
+            until: frame.window.to,
+            judges_unowned: is_last,
+            as_of: job.as_of,
+        };
+        renew(store, job.settings, claim).await?;
+        progress.stage(Stage::Load, "gathering what is known", None);
+        let gathering = interrupt
+            .or(gather(store, question, operations, ours))
+            .await;
+        let mut gathered = gathering.map_err(|stopped| stopped.state(stays))??;
+        if job.is_dry_run {
+            gathered.hear(&told.standings(None));
+        }
+        renew(store, job.settings, claim).await?;
+        progress.stage(Stage::Compare, "comparing", None);
+        let rules = prepared.rules.clone();
+        let comparing = move || {
+            let outcome = reconcile::reconcile(&gathered.snapshot(), &rules, &frame);
+            (gathered, outcome)
+        };
+        let (gathered, outcome) = beside(store, job.settings, claim, interrupt, comparing)
+            .await
+            .map_err(|failure| failure.state(stays))?;
+        if !outcome.violations.is_empty() {
+            return Err(Failure::new(
+                Exit::Internal,
+                format!(
+                    "source {}: the accounts do not add up",
+                    prepared.source.name
+                ),
+            )
+            .why(outcome.violations.join("; "))
+            .remedy("please report this with the two files")
+            .state(stays));
+        }
+        Ok((gathered, outcome))
+    }
 }
 
 /// Whether a commit that was left in the middle took hold all the same; else why it did not. A commit keeps the row of

@@ -13,9 +13,9 @@ use crate::reconcile::rules::{Frame, Rules};
 use crate::reconcile::{self, Outcome, Seen};
 use crate::report::Check;
 use crate::settings::SourceSettings;
-use crate::source::files::Feed;
+use crate::source::feed::Feed;
 use crate::store::contract::{Carried as StoredCarried, LedgerHead, Receipt, Unconfirmed};
-use crate::time::Instant;
+use crate::time::{Instant, Span};
 
 use super::carry::HandedOver;
 use super::gather::Gathered;
@@ -34,6 +34,8 @@ pub struct Slice {
     pub(super) conflict_breaks: Vec<Break>,
     /// Why repairs could not be carried over into the company's own table.
     pub(super) not_carried: Option<Failure>,
+    /// Lag and lookback, where a stored watermark leads.
+    spans: Option<(Span, Span)>,
 }
 
 impl Slice {
@@ -62,12 +64,13 @@ impl Slice {
             has_stored_watermark: stored.is_some(),
             frame,
             watermark_before: Some(before),
-            watermark_after: Some(advance.map_or(before, |watermark| watermark.hi)),
+            watermark_after: Some(advance.as_ref().map_or(before, |watermark| watermark.hi)),
             feed,
             gathered,
             outcome,
             conflict_breaks,
             not_carried: handed_over.failure,
+            spans: stored.and(advance).map(|mark| (mark.lag, mark.lookback)),
         }
     }
 
@@ -91,11 +94,19 @@ impl Slice {
             outcome,
             conflict_breaks: Vec::new(),
             not_carried: None,
+            spans: None,
         }
     }
 }
 
 impl Slice {
+    /// Lag and lookback in seconds, where this run went on from a stored watermark.
+    pub(super) fn spans_of_next_run(&self) -> Option<(i64, i64)> {
+        const MICROS_PER_SECOND: i64 = 1_000_000;
+        self.spans
+            .map(|(lag, lookback)| (lag.0 / MICROS_PER_SECOND, lookback.0 / MICROS_PER_SECOND))
+    }
+
     /// The oldest row of a feed that does not reach back to where the last run ended.
     pub(super) fn begins_after_watermark(&self) -> Option<Instant> {
         let operations = &self.gathered.recognised.operations;
@@ -242,6 +253,17 @@ impl Told {
             slice.outcome = judge(at, &slice.gathered, &slice.frame)?;
         }
         Ok(())
+    }
+
+    /// Sources whose lists broke off, and why.
+    pub(super) fn broken_off(&self) -> impl Iterator<Item = (&str, &Failure)> {
+        let slices = self.slices.iter();
+        slices.filter_map(|slice| {
+            Some((
+                slice.name.as_str(),
+                slice.feed.asked.as_ref()?.broken.as_ref()?,
+            ))
+        })
     }
 
     /// Whether a source was read and judged.

@@ -100,7 +100,9 @@ async fn move_to(
     })?;
     let mut store = super::store(settings).await?;
     let stored = store.watermark(&name).await?;
-    let spans = source.spans(prepare::profile_spans(&prepare::profile(&source.profile)?));
+    let spans = source.spans(prepare::profile_spans(
+        prepare::Reads::of(source)?.profile(),
+    ));
     let from = stored.as_ref().map_or(source.start, |mark| mark.hi);
     refuse(is_forward, from, to, now).map_err(|failure| {
         failure.state(format!(

@@ -15,7 +15,7 @@ use super::profile::{
     About, Column, ColumnAt, ColumnId, DerivedRefund, HeaderForm, Layout, ModeRule, MoneyRules,
     Profile, WordMap,
 };
-use super::wire::{CheckWire, ColumnWire, ProfileWire, RecordWire, WatermarkWire};
+use super::wire::{CheckWire, ColumnWire, CsvWire, ProfileWire, RecordWire, WatermarkWire};
 use crate::exit::Failure;
 use crate::model::operation::{OperationKind, OperationStatus};
 use crate::model::verdict::IgnoreReason;
@@ -44,8 +44,8 @@ pub(super) fn not_a_profile(origin: &str, toml_text: &str, error: &toml::de::Err
     }
 }
 
-/// The meaning of a profile.
-pub(super) fn compile(origin: &str, wire: ProfileWire) -> Result<Profile, Failure> {
+/// The meaning of a profile of a kind: `csv`, or the rows of an `api`.
+pub(super) fn compile(origin: &str, mut wire: ProfileWire, kind: &str) -> Result<Profile, Failure> {
     let mut compiler = Compiler {
         origin,
         columns: Vec::new(),
@@ -56,6 +56,11 @@ pub(super) fn compile(origin: &str, wire: ProfileWire) -> Result<Profile, Failur
         context: Vec::new(),
     };
     compiler.refuse_open_questions(&wire)?;
+    if kind == "api" {
+        compiler.refuse_forms_of_files(&mut wire)?;
+    } else {
+        compiler.refuse_foreign_tables(&wire)?;
+    }
     compiler.profile(wire)
 }
 
@@ -181,7 +186,6 @@ impl Compiler<'_> {
     }
 
     fn profile(&mut self, wire: ProfileWire) -> Result<Profile, Failure> {
-        self.refuse_foreign_tables(&wire)?;
         let csv = wire.csv.unwrap_or_default();
         self.required.clone_from(&csv.required);
         for name in csv.required.iter().flatten() {
@@ -264,6 +268,7 @@ impl Compiler<'_> {
             column: self.column(&mode.column, Need::AsDeclared),
             live: mode.live,
             test: mode.test,
+            is_optional: mode.optional.unwrap_or(false),
         });
         let derived_refund = match record.derived_refund {
             Some(refund) => Some(DerivedRefund {
@@ -356,13 +361,65 @@ impl Compiler<'_> {
         }
     }
 
+    /// The rows of an API have no form of a file, and nothing in them is written for a spreadsheet.
+    fn refuse_forms_of_files(&self, wire: &mut ProfileWire) -> Result<(), Failure> {
+        if wire.profile.kind != "api" {
+            return Err(self
+                .refuse(&format!("profile.kind = \"{}\" reads files, and this source asks an API", wire.profile.kind))
+                .remedy("write kind = \"csv\" in the section of the source, or name a profile of kind \"api\""));
+        }
+        let csv = wire.csv.take().unwrap_or_default();
+        let only_rows = CsvWire {
+            skip_rows: csv.skip_rows,
+            strip_text_guard: Some(false),
+            ..CsvWire::default()
+        };
+        let has_form = csv.encoding.is_some()
+            || csv.delimiter.is_some()
+            || csv.quote.is_some()
+            || csv.header.is_some()
+            || csv.header_match.is_some()
+            || csv.trim.is_some()
+            || csv.strip_text_guard.is_some()
+            || csv.row_width.is_some()
+            || csv.required.is_some()
+            || csv.aliases.is_some()
+            || csv.series.is_some()
+            || csv.refuse.is_some()
+            || csv.preamble_total.is_some()
+            || csv.end_marker.is_some()
+            || csv.control_rows.is_some()
+            || csv.expect_rows.is_some()
+            || csv.expect_total.is_some()
+            || csv.trailer.is_some();
+        if has_form || wire.sections.is_some() || wire.header_sets.is_some() {
+            return Err(self
+                .refuse("a profile of kind \"api\" may say skip_rows under [csv], and nothing else about the form of a file")
+                .remedy("leave it out"));
+        }
+        for (name, table) in [
+            ("fanout", &wire.fanout),
+            ("job", &wire.job),
+            ("probe", &wire.probe),
+            ("loop", &wire.loops),
+            ("graphql", &wire.graphql),
+            ("group", &wire.group),
+        ] {
+            if table.is_some() {
+                return Err(self.unsupported(&format!("[{name}]")));
+            }
+        }
+        wire.csv = Some(only_rows);
+        Ok(())
+    }
+
     fn refuse_foreign_tables(&self, wire: &ProfileWire) -> Result<(), Failure> {
         match wire.profile.kind.as_str() {
             "csv" => {}
             "api" => {
                 return Err(self
-                    .unsupported("profile.kind = \"api\"")
-                    .remedy("export the operations as a file and write kind = \"csv\""));
+                    .refuse("profile.kind = \"api\" says how a processor is asked, and this source reads files")
+                    .remedy("write kind = \"api\" in the section of the source, or name the profile of the file"));
             }
             other => self.word("profile.kind", other, [("csv", ()), ("api", ())])?,
         }
@@ -370,6 +427,7 @@ impl Compiler<'_> {
             ("http", &wire.http),
             ("auth", &wire.auth),
             ("request", &wire.request),
+            ("lookup", &wire.lookup),
             ("fanout", &wire.fanout),
             ("job", &wire.job),
             ("probe", &wire.probe),

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`profile`] | what a profile means; `wire` is its TOML, `compile` leads from one to the other |
+//! | [`api`] | how an API is asked, and its answers as rows |
 //! | [`csv`] | decoding a CSV file by profile; start reading here |
 //! | [`encoding`] | bytes to text |
 //! | [`table`] | text to records with their physical lines |
@@ -23,6 +24,7 @@
 //! A new format is a new file in `profiles/` and a line in [`BUILT_IN`].
 
 mod amount;
+pub mod api;
 mod balance;
 mod bound;
 mod compile;

@@ -67,7 +67,14 @@ impl Profile {
     pub fn parse(origin: &str, toml_text: &str) -> Result<Profile, Failure> {
         let wire: wire::ProfileWire = toml::from_str(toml_text)
             .map_err(|error| compile::not_a_profile(origin, toml_text, &error))?;
-        compile::compile(origin, wire)
+        compile::compile(origin, wire, "csv")
+    }
+
+    /// Reads what a profile of kind `api` says about its rows, which are cells that somebody else has made.
+    pub(super) fn parse_api(origin: &str, toml_text: &str) -> Result<Profile, Failure> {
+        let wire: wire::ProfileWire = toml::from_str(toml_text)
+            .map_err(|error| compile::not_a_profile(origin, toml_text, &error))?;
+        compile::compile(origin, wire, "api")
     }
 
     /// The number of a report in the name of its file, and what the names of its series have in common; `None` = the
@@ -82,6 +89,11 @@ impl Profile {
             &file_name[number.end()..whole.end()]
         );
         Some((series, number.as_str().parse().ok()?))
+    }
+
+    /// Whether nothing in a row tells its mode.
+    pub fn has_no_mode(&self) -> bool {
+        self.mode.is_none()
     }
 
     /// Name and version, as the store keeps them beside an operation: `canonical@1`.
@@ -296,6 +308,8 @@ pub(super) struct ModeRule {
     pub column: ColumnId,
     pub live: Vec<String>,
     pub test: Vec<String>,
+    /// A row may be silent about it: then nothing is concluded.
+    pub is_optional: bool,
 }
 
 #[derive(Debug)]

@@ -273,7 +273,8 @@ impl<'p> RowReader<'p> {
         } else {
             None
         };
-        if draft.mode.is_none() && self.rules.mode.is_some() {
+        let is_silent = rule.is_optional && word.is_empty();
+        if draft.mode.is_none() && self.rules.mode.is_some() && !is_silent {
             let name = self.bound.name(rule.column);
             draft.object(&format!(
                 "column \"{name}\" holds {}, which is neither live nor test",

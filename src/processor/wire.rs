@@ -29,6 +29,7 @@ pub(super) struct ProfileWire {
     pub http: Option<IgnoredAny>,
     pub auth: Option<IgnoredAny>,
     pub request: Option<IgnoredAny>,
+    pub lookup: Option<IgnoredAny>,
     pub fanout: Option<IgnoredAny>,
     pub job: Option<IgnoredAny>,
     pub probe: Option<IgnoredAny>,
@@ -224,6 +225,7 @@ pub(super) struct ModeWire {
     pub column: ColumnWire,
     pub live: Vec<String>,
     pub test: Vec<String>,
+    pub optional: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -19,13 +19,17 @@
 //! | `plan` | breaks with ids and evidence, and the repairs that policy allows |
 //! | [`policy`] | under which conditions is a repair written, and applied? |
 //! | `tally` | do counts and sums add up? |
+//! | [`bridge`] | why do the two sides differ? |
+//! | [`explain`] | which rung found whom, and what differed? |
 //!
 //! Decisions: one transaction's worth of rows is one call; partitioning is by connected component and happens inside.
 //! Everything a component needs is in it, payout sums excepted, so a caller may hand over any batch that is complete for
 //! its keys.
 
 mod absence;
+pub mod bridge;
 mod component;
+pub mod explain;
 mod judge;
 mod keys;
 mod ladder;

@@ -197,6 +197,13 @@ impl<'d> Value<'d> {
         }
     }
 
+    /// `true` or `false`.
+    pub(super) fn boolean(&self) -> Result<bool, Failure> {
+        self.inner
+            .as_bool()
+            .ok_or_else(|| self.wrong_type("true or false"))
+    }
+
     /// A whole number between bounds, both inclusive.
     pub(super) fn whole(&self, min: i64, max: i64) -> Result<i64, Failure> {
         let integer = self

@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::document::{Document, Table, Value};
-use super::intents;
-use super::repair;
 use super::{
     FreshnessSettings, IntentsSettings, OutputSpec, ProfileRef, RepairSettings, ReportSettings,
     Settings, SourceKind, SourceSettings, StoreUrl,
 };
+use super::{api, intents, notify, repair};
 use crate::database::postgres::Address;
 use crate::database::sqlite_path;
 use crate::exit::{Exit, Failure};
@@ -23,6 +22,7 @@ use crate::money::{Currency, NumberFormat};
 use crate::processor::generic::{self, GenericRules, Part};
 use crate::processor::{DateOrder, Mode, ReadRules, ScopeRule};
 use crate::reconcile::rules::{Guards, Rules};
+use crate::report::redact::Column;
 use crate::time::{Instant, Span, Zone, parse_point};
 
 /// Looks up a variable of the environment.
@@ -50,9 +50,11 @@ pub(super) fn read(
         "notify",
     ];
     let root = Table::open(document, "", 0, &root, &known)?;
-    if let Some(notify) = root.get("notify") {
-        return Err(not_built(&notify.named("[notify]"), "notifications"));
-    }
+    let channels = notify::read(
+        document,
+        root.get("notify").map(|it| it.named("[notify]")),
+        env,
+    )?;
     let timezone = match root.get("timezone") {
         Some(value) => zone(&value)?,
         None => Zone::utc(),
@@ -76,7 +78,7 @@ pub(super) fn read(
         env,
     )?;
     let shared = shared_rules(&root, &intents, &repair, &guards)?;
-    let sources = sources(document, &root, &timezone, now, &shared)?;
+    let sources = sources(document, &root, env, &timezone, now, &shared)?;
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
     if names.contains(&intents.name.as_str()) {
         return Err(intents_table.error(format!(
@@ -99,6 +101,7 @@ pub(super) fn read(
         guards,
         freshness: freshness(root.get("freshness").map(|it| it.named("[freshness]")))?,
         report: report(document, root.get("report").map(|it| it.named("[report]")))?,
+        channels,
     })
 }
 
@@ -246,7 +249,7 @@ fn store_url(document: Document<'_>, url: &str) -> Result<StoreUrl, Failure> {
 }
 
 /// A secret by reference. Its value never stands in an error text.
-fn secret(
+pub(super) fn secret(
     document: Document<'_>,
     value: &Value<'_>,
     env: Environment<'_>,
@@ -328,12 +331,10 @@ const SOURCE_KEYS: &[&str] = &[
     "date_order",
 ];
 
-/// What an `api` source may hold beside [`SOURCE_KEYS`].
-const API_ONLY_KEYS: &[&str] = &["api_key", "page_size", "rate_limit", "base_url"];
-
 fn sources(
     document: Document<'_>,
     root: &Table<'_>,
+    env: Environment<'_>,
     zone: &Zone,
     now: Instant,
     shared: &Rules,
@@ -342,7 +343,7 @@ fn sources(
     if let Some(section) = root.get("source") {
         for (name, value) in section.free_table()? {
             let value = value.named(format!("[source.{name}]"));
-            sources.push(source(document, name, &value, zone, now, shared)?);
+            sources.push(source(document, name, &value, env, zone, now, shared)?);
         }
     }
     if sources.is_empty() {
@@ -357,6 +358,7 @@ fn source(
     document: Document<'_>,
     name: &str,
     section: &Value<'_>,
+    env: Environment<'_>,
     zone: &Zone,
     now: Instant,
     shared: &Rules,
@@ -372,31 +374,35 @@ fn source(
             "{name:?} is no name: write letters, digits, - and _, at most {NAME_CHARS_MAX}"
         )));
     }
-    let with_api: Vec<&str> = SOURCE_KEYS.iter().chain(API_ONLY_KEYS).copied().collect();
+    let with_api: Vec<&str> = SOURCE_KEYS.iter().chain(api::KEYS).copied().collect();
     let any = section.table(&with_api)?;
-    let kind = any.require("kind", "it says how the source is read")?;
-    if !kind.word(&[("csv", true), ("api", false)])? {
-        return Err(not_built(&kind, "sources of kind \"api\"")
-            .remedy("export the processor's report as CSV and use kind = \"csv\""));
-    }
-    let table = section.table(SOURCE_KEYS)?;
+    let kind = any
+        .require("kind", "it says how the source is read")?
+        .word(&[("csv", SourceKind::Csv), ("api", SourceKind::Api)])?;
+    let is_of_kind = |key: &&str| match kind {
+        SourceKind::Csv => SOURCE_KEYS.contains(key),
+        SourceKind::Api => !api::FILE_KEYS.contains(key),
+    };
+    let keys: Vec<&str> = with_api.iter().copied().filter(is_of_kind).collect();
+    let table = section.table(&keys)?;
     let profile_name = table
-        .require("profile", "it says in which format the files are")?
+        .require("profile", "it says in which format the rows are")?
         .some_text()?;
-    let files_value = table.require("files", "a csv source reads files")?;
-    let mut files = Vec::new();
-    for file in files_value.list()? {
-        files.push(file.some_text()?);
-    }
-    if files.is_empty() {
-        return Err(files_value.error("names no file"));
-    }
+    let files = match kind {
+        SourceKind::Csv => files(&table)?,
+        SourceKind::Api => Vec::new(),
+    };
+    let access = match kind {
+        SourceKind::Csv => None,
+        SourceKind::Api => Some(api::access(document, &table, env)?),
+    };
     let start = point(
         &table.require("start", "the first watermark is never guessed")?,
         zone,
         now,
     )?;
     let complete_through = match table.get("complete_through") {
+        None if kind == SourceKind::Api => CompleteThrough::AsOf,
         None => CompleteThrough::LastRow,
         Some(value) => match value.point()?.as_str() {
             "last-row" => CompleteThrough::LastRow,
@@ -406,9 +412,12 @@ fn source(
             })?),
         },
     };
-    if let Some(lookup) = table.get("lookup")
-        && lookup.word(&[("by-id", true), ("none", false)])?
-    {
+    let lookup = table.get("lookup");
+    let can_look_up = match &lookup {
+        Some(lookup) => lookup.word(&[("by-id", true), ("none", false)])?,
+        None => kind == SourceKind::Api,
+    };
+    if let Some(lookup) = lookup.filter(|_| can_look_up && kind == SourceKind::Csv) {
         return Err(lookup
             .error("a csv source cannot be asked for an operation by its id")
             .why("a file holds what it holds; only an api answers questions")
@@ -416,7 +425,11 @@ fn source(
     }
     let span = |key: &str| table.get(key).map(|value| value.span()).transpose();
     let (lag, lookback, payout_span) = (span("lag")?, span("lookback")?, span("payout_span")?);
-    let read = read_rules(&table)?;
+    let mut read = read_rules(&table)?;
+    if kind == SourceKind::Api {
+        // A key of test mode never meets real intents because somebody forgot a word.
+        read.mode = read.mode.or(Some(Mode::Live));
+    }
     let rules = Rules {
         source: name.to_owned(),
         reference_max_chars: match table.get("reference_max_chars") {
@@ -429,7 +442,7 @@ fn source(
             None => BTreeMap::new(),
         },
         payout_span: payout_span.unwrap_or(Span::ZERO),
-        can_look_up: false,
+        can_look_up,
         ..shared.clone()
     };
     let (profile, profile_text) = match table.get("generic") {
@@ -450,7 +463,13 @@ fn source(
         None => (profile_ref(document, profile_name), profile_name.to_owned()),
     };
     let config_hash = hash_of(&[
-        ("kind", "csv".to_owned()),
+        (
+            "kind",
+            match kind {
+                SourceKind::Csv => "csv".to_owned(),
+                SourceKind::Api => format!("api {:?}", access.as_ref().map(|access| &access.base)),
+            },
+        ),
         ("profile", profile_text),
         ("files", files.join("\u{1f}")),
         ("complete_through", format!("{complete_through:?}")),
@@ -467,7 +486,7 @@ fn source(
     ]);
     Ok(SourceSettings {
         name: name.to_owned(),
-        kind: SourceKind::Csv,
+        kind,
         profile,
         files: files.iter().map(|file| document.resolve(file)).collect(),
         start,
@@ -477,8 +496,21 @@ fn source(
         payout_span,
         read,
         rules,
+        access,
         config_hash,
     })
+}
+
+fn files<'d>(table: &Table<'d>) -> Result<Vec<&'d str>, Failure> {
+    let value = table.require("files", "a csv source reads files")?;
+    let mut files = Vec::new();
+    for file in value.list()? {
+        files.push(file.some_text()?);
+    }
+    if files.is_empty() {
+        return Err(value.error("names no file"));
+    }
+    Ok(files)
 }
 
 /// What `generic = { columns = {…}, layout = {…}, kinds = {…}, statuses = {…} }` tells about a format.
@@ -688,6 +720,18 @@ fn freshness(section: Option<Value<'_>>) -> Result<FreshnessSettings, Failure> {
     })
 }
 
+/// A column that is masked. One that a report never holds is refused, so that nobody relies on a mask that does nothing.
+fn redacted_column(value: &Value<'_>) -> Result<Column, Failure> {
+    let name = value.some_text()?;
+    Column::from_word(name).ok_or_else(|| {
+        let known: Vec<&str> = Column::ALL.iter().map(|column| column.as_str()).collect();
+        value
+            .error(format!("no report holds a column {name:?}"))
+            .why("a report holds a fixed list of columns; every other column of a file stays out of it anyway")
+            .remedy(format!("these can be masked: {}", known.join(", ")))
+    })
+}
+
 fn report(document: Document<'_>, section: Option<Value<'_>>) -> Result<ReportSettings, Failure> {
     let mut report = ReportSettings::default();
     let Some(section) = section else {
@@ -695,7 +739,9 @@ fn report(document: Document<'_>, section: Option<Value<'_>>) -> Result<ReportSe
     };
     let table = section.table(&["files", "keep", "redact"])?;
     if let Some(redact) = table.get("redact") {
-        return Err(not_built(&redact, "leaving columns out of a report"));
+        for column in redact.list()? {
+            report.redact.push(redacted_column(&column)?);
+        }
     }
     if let Some(files) = table.get("files") {
         for file in files.list()? {

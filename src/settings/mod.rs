@@ -3,8 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `file` | `paysweep.toml` as it may be written |
-//! | `intents` | its section `[intents]` |
-//! | `repair` | its section `[repair]` |
+//! | `api` | what its sections `[source.NAME]` say about asking a processor |
+//! | `intents`, `notify`, `repair` | its sections `[intents]`, `[notify]` and `[repair]` |
 //! | `document` | a TOML document with positions: line and column for everything that may not be written |
 //! | [`window`] | the window flags, and what they ask for |
 //!
@@ -24,16 +24,21 @@ use crate::model::intent::IntentKind;
 use crate::model::repair::RepairAction;
 use crate::model::run::CompleteThrough;
 use crate::model::words;
+use crate::notify::Channel;
 use crate::processor::ReadRules;
 use crate::processor::generic::GenericRules;
 use crate::reconcile::policy::Conditions;
 use crate::reconcile::rules::{Guards, PerKind, Rules};
-use crate::report::Format;
+use crate::report::Form;
+use crate::report::redact::Column;
+use crate::source::api::Access;
 use crate::time::{Instant, Span, Zone};
 
+mod api;
 mod document;
 mod file;
 mod intents;
+mod notify;
 mod repair;
 pub mod window;
 
@@ -62,6 +67,8 @@ pub struct Settings {
     pub freshness: FreshnessSettings,
     /// Files that a run writes its report to.
     pub report: ReportSettings,
+    /// Who is told of a run, by name.
+    pub channels: Vec<Channel>,
 }
 
 impl Settings {
@@ -155,6 +162,8 @@ pub enum StoreUrl {
 pub enum SourceKind {
     /// From CSV files.
     Csv,
+    /// From the processor itself.
+    Api,
 }
 
 /// Which profile reads a source.
@@ -228,6 +237,8 @@ pub struct SourceSettings {
     /// Everything that shapes its verdicts, `[intents]`, `[match]`, `[repair]` and `[guards]` included. Its
     /// `payout_span` is the configured one, else zero.
     pub rules: Rules,
+    /// How it is asked; `None` = it is read from files.
+    pub access: Option<Access>,
     /// Hash of the settings that shape its coverage, 64 hex digits.
     pub config_hash: String,
 }
@@ -333,6 +344,8 @@ pub struct ReportSettings {
     pub files: Vec<OutputSpec>,
     /// How long stored runs are kept; `None` = forever.
     pub keep: Option<Span>,
+    /// Columns that are masked in everything that is told.
+    pub redact: Vec<Column>,
 }
 
 words! {
@@ -353,21 +366,23 @@ words! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputSpec {
     /// Its format; `None` = the one of `--format`.
-    pub format: Option<Format>,
+    pub format: Option<Form>,
     /// The file.
     pub path: PathBuf,
 }
 
 impl OutputSpec {
-    /// Reads `[FORMAT=]FILE`. Without a format, a name that ends in `.json` is JSON.
+    /// Reads `[FORMAT=]FILE`. Without a format the ending of the name says it: .json, .ndjson, .csv, .md, .html, .xml
+    /// (junit), .txt (table).
     pub fn parse(text: &str) -> Result<OutputSpec, Failure> {
         let (format, path) = match text.split_once('=') {
-            Some((word, path)) if Format::is_word(word) => (Some(Format::parse(word)?), path),
+            Some((word, path)) if Form::from_word(word).is_some() => {
+                (Some(Form::parse(word)?), path)
+            }
             _ => {
-                let is_json = Path::new(text)
-                    .extension()
-                    .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-                (is_json.then_some(Format::Json), text)
+                let ending = Path::new(text).extension();
+                let form = ending.and_then(|ending| Form::of_ending(&ending.to_string_lossy()));
+                (form, text)
             }
         };
         if path.is_empty() {

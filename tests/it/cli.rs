@@ -163,7 +163,7 @@ fn what_may_not_be_typed_is_2_and_writes_nothing() {
     for line in [
         "run --as-of",
         "run --no-such-flag",
-        "run --format html",
+        "run --format pdf",
         "run --source other",
         "run --as-of never",
         "run --from 2026-03-09 --to 2026-03-09",

@@ -9,7 +9,8 @@ use paysweep::exit::Failure;
 use paysweep::model::operation::Operation;
 use paysweep::processor::ReadRules;
 use paysweep::processor::profile::Profile;
-use paysweep::source::files::{self, Feed};
+use paysweep::source::feed::Feed;
+use paysweep::source::files;
 use tempfile::TempDir;
 
 /// A profile of the columns id, type, amount, cur, at, ref; with further lines of `[csv]`, `[records.default]` and money.

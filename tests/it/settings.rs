@@ -8,7 +8,7 @@ use paysweep::model::intent::{IntentKind, IntentStatus};
 use paysweep::model::run::CompleteThrough;
 use paysweep::money::Currency;
 use paysweep::processor::{Mode, ScopeRule};
-use paysweep::report::Format;
+use paysweep::report::Form;
 use paysweep::settings::{
     AmountUnit, IntentsKind, OutputSpec, ProfileRef, Rounding, Settings, Spans, StoreUrl,
 };
@@ -228,11 +228,11 @@ keep = "400d"
         settings.report.files,
         [
             OutputSpec {
-                format: Some(Format::Json),
+                format: Some(Form::Json),
                 path: PathBuf::from("/etc/shop/reports/{run_id}.json")
             },
             OutputSpec {
-                format: None,
+                format: Some(Form::Table),
                 path: PathBuf::from("/etc/shop/latest.txt")
             },
         ]
@@ -308,7 +308,7 @@ fn a_file_that_may_not_stand_is_refused_where_it_is_wrong() {
         ),
         (
             SMALL.replacen("\"csv\"", "\"api\"", 1),
-            vec!["not built yet", "kind = \"csv\""],
+            vec!["unknown key \"files\" in [source.shop]"],
         ),
         (
             SMALL.replace("[source.shop]", "[source.\"my shop\"]"),
@@ -385,12 +385,12 @@ fn a_file_that_may_not_stand_is_refused_where_it_is_wrong() {
             vec!["at most 0 decimals"],
         ),
         (
-            format!("{SMALL}[report]\nfiles = [\"html=r.html\"]"),
-            vec!["not built yet"],
+            format!("{SMALL}[report]\nfiles = [\"html=\"]"),
+            vec!["names no file"],
         ),
         (
-            format!("{SMALL}[notify.slack]\nwhen = []"),
-            vec!["not built yet"],
+            format!("{SMALL}[notify.slack]\nurl = {{ env = \"X\" }}\nwhen = []"),
+            vec!["names nothing"],
         ),
         (
             format!("timezone = \"Paris\"\n{SMALL}"),

@@ -90,7 +90,6 @@ fn an_unknown_key_is_named_with_its_place_and_the_key_that_was_meant() {
 fn what_a_profile_cannot_do_yet_is_refused_with_its_key() {
     let here = "[csv]";
     for (from, to, key) in [
-        ("kind = \"csv\"", "kind = \"api\"", "profile.kind = \"api\""),
         (here, "[http]\nbase_url = \"x\"\n[csv]", "[http]"),
         (here, "[http.retry]\nmax = 1\n[csv]", "[http]"),
         (here, "[auth]\nkind = \"bearer\"\n[csv]", "[auth]"),

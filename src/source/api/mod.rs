@@ -1,0 +1,532 @@
+//! Reading the lists of a processor by profile.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `listing` | one list for one stretch of time, page by page |
+//! | `lookup` | single objects by their id |
+//!
+//! Decisions: a stretch of time counts when every list of it is whole, and only together with all stretches before it. What
+//! was read of a broken stretch is thrown away: a refund without its payment, or a payout without its parts, would be a
+//! wrong finding. So what is left is what a run at an earlier time would have seen.
+
+mod listing;
+mod lookup;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::task::JoinSet;
+
+use crate::exit::{Exit, Failure};
+use crate::processor::api::bounds::{self, BoundFormat};
+use crate::processor::api::cells::{Cells, Sheet};
+use crate::processor::api::spec::{AuthSpec, Prefixes};
+use crate::processor::api::{ApiProfile, Why};
+use crate::processor::csv::decode;
+use crate::processor::{Mode, ReadRules};
+use crate::time::{Instant, Span};
+
+use super::feed::{Asked, Feed, FileRead, hex};
+use super::http::{Base, Budget, Http, Login, Manners, Retries, Secret, Trouble};
+use listing::List;
+
+pub use lookup::{Found, Question};
+
+/// What a source says about how it is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Access {
+    /// Secrets, by the key under which the source gives them.
+    pub secrets: BTreeMap<String, Secret>,
+    /// Another host than the profile's.
+    pub base: Option<Base>,
+    /// Requests in a second, instead of the profile's.
+    pub rate_limit: Option<NonZeroU32>,
+    /// Rows on a page, instead of the profile's.
+    pub page_size: Option<u64>,
+    /// How many requests may be under way; `None` = 4.
+    pub concurrency: Option<usize>,
+    /// For one request and all its repetitions, instead of the profile's.
+    pub patience: Option<Span>,
+}
+
+/// How many requests are under way at most, where the source says nothing.
+const CONCURRENCY: usize = 4;
+
+/// A processor's account that can be asked.
+#[derive(Clone)]
+pub struct Account {
+    profile: Arc<ApiProfile>,
+    rules: Arc<ReadRules>,
+    http: Arc<Http>,
+    budget: Arc<Budget>,
+    page_size: Option<u64>,
+    concurrency: usize,
+}
+
+impl Account {
+    /// Makes ready to ask. Fails with exit 2 where a secret is missing or left over, with 5 where the key says that it is of
+    /// the other mode; nothing is sent for either.
+    pub fn new(
+        profile: Arc<ApiProfile>,
+        mut rules: ReadRules,
+        access: &Access,
+        budget: Arc<Budget>,
+    ) -> Result<Account, Failure> {
+        let (login, key_mode) = login(&profile.auth, &access.secrets)?;
+        if let (Some(wanted), Some(found)) = (rules.mode, key_mode)
+            && wanted != found
+        {
+            let name = |mode| if mode == Mode::Live { "live" } else { "test" };
+            return Err(Failure::new(
+                Exit::Denied,
+                format!("the key is one for {} mode, and the source is of {} mode", name(found), name(wanted)),
+            )
+            .why("rows of the processor's test mode would be compared with real intents, or the other way round")
+            .remedy("give the source a key of its mode, or write mode = \"test\" where it is a test")
+            .state("nothing was sent"));
+        }
+        if profile.rows.has_no_mode() {
+            // The key was all there is to tell it by.
+            rules.mode = None;
+        }
+        // What cannot be read is kept row by row: an answer is no file that somebody could export again.
+        rules.tolerate_bad_rows = u64::MAX;
+        let base = match &access.base {
+            Some(base) => base.clone(),
+            None => Base::parse(&profile.http.base).map_err(|what| {
+                Failure::rejected(format!("{}: http.base {what}", profile.rows.name))
+            })?,
+        };
+        let http = Http::new(base, login, manners(&profile, &rules, access))?;
+        Ok(Account {
+            profile,
+            rules: Arc::new(rules),
+            http: Arc::new(http),
+            budget,
+            page_size: access.page_size,
+            concurrency: access.concurrency.unwrap_or(CONCURRENCY).max(1),
+        })
+    }
+
+    /// The host that is asked.
+    pub fn host(&self) -> String {
+        self.http.host()
+    }
+
+    /// How many requests were sent.
+    pub fn sent(&self) -> u64 {
+        self.http.sent()
+    }
+
+    /// Reads every list for a window. What is not whole is left out, and why is told in the feed. Fails where nothing at all
+    /// could be read (75), where the key is refused or of the other mode (5), and where it should go elsewhere (4).
+    pub async fn read(&self, from: Instant, to: Instant) -> Result<Feed, Failure> {
+        let slices = self.slices(from, to);
+        let mut reading = Reading::new(slices.len(), self.profile.requests.len());
+        let requests = self.profile.requests.iter().enumerate();
+        let mut jobs = VecDeque::new();
+        for (slice, &(from, to)) in slices.iter().enumerate() {
+            for (request, rule) in requests.clone().filter(|(_, rule)| rule.for_each.is_none()) {
+                let job = |slice, from, to| Job {
+                    slice,
+                    request,
+                    from,
+                    to,
+                    key: None,
+                };
+                match &rule.window {
+                    // The oldest stretch reaches back to rows that may have changed since.
+                    Some(window) if slice == 0 => {
+                        jobs.push_back(job(0, from.minus(window.reach), to));
+                    }
+                    Some(_) => jobs.push_back(job(slice, from, to)),
+                    // A list that cannot be asked for a stretch is read once for all of them.
+                    None if slice == 0 => jobs.push_back(job(0, from, slices[slices.len() - 1].1)),
+                    None => {}
+                }
+            }
+        }
+        self.work(jobs, &mut reading).await?;
+        let mut jobs = VecDeque::new();
+        for (request, rule) in requests.filter(|(_, rule)| rule.for_each.is_some()) {
+            // What a list without stretches leads to is asked for the whole window.
+            let is_whole = rule
+                .for_each
+                .as_ref()
+                .is_some_and(|each| self.profile.requests[each.request].window.is_none());
+            for (slice, key) in reading.keys_of(request) {
+                let (begin, end) = if is_whole { (from, to) } else { slices[slice] };
+                jobs.push_back(Job {
+                    slice,
+                    request,
+                    from: begin,
+                    to: end,
+                    key: Some(key),
+                });
+            }
+        }
+        jobs.make_contiguous().sort_by_key(|job| job.slice);
+        self.work(jobs, &mut reading).await?;
+        if reading.pages == 0
+            && let Some(trouble) = &reading.trouble
+        {
+            return Err(trouble.failure(false));
+        }
+        let whole_until = match reading.whole {
+            0 => from,
+            whole => slices[whole - 1].1,
+        };
+        self.feed(reading, whole_until)
+    }
+
+    /// Asks for one row of each list: whether somebody answers, whether the key may read it, and of which mode it is.
+    pub async fn probe(&self, now: Instant) -> Result<Probed, Failure> {
+        let mut probed = Probed::default();
+        for (request, rule) in self.profile.requests.iter().enumerate() {
+            if rule.for_each.is_some() {
+                continue;
+            }
+            let (slice, key) = (0, None);
+            let job = Job {
+                slice,
+                request,
+                from: now.minus(Span::hours(24)),
+                to: now,
+                key,
+            };
+            let (list, date) = self
+                .first_page(&job)
+                .await
+                .map_err(|trouble| trouble.failure(false))?;
+            let mut sheet = Sheet::with(self.profile.columns(&self.rules));
+            for cells in list.rows {
+                sheet.push(cells);
+            }
+            self.decode(
+                &format!("GET {}", rule.path),
+                list.bytes,
+                &sheet,
+                &mut Feed::default(),
+            )?;
+            probed.date = probed.date.or(date);
+            probed.lists.push(rule.path.clone());
+        }
+        Ok(probed)
+    }
+
+    fn slices(&self, from: Instant, to: Instant) -> Vec<(Instant, Instant)> {
+        let windows = || {
+            self.profile
+                .requests
+                .iter()
+                .filter_map(|rule| rule.window.as_ref())
+        };
+        if windows().any(|window| window.from.format == BoundFormat::Parts) {
+            return bounds::days(from, to);
+        }
+        bounds::slices(
+            from,
+            to,
+            windows().filter_map(|window| window.max_span).min(),
+        )
+    }
+
+    /// Does jobs, so many at a time, in their order. What lies behind a broken stretch is not begun.
+    async fn work(&self, mut jobs: VecDeque<Job>, reading: &mut Reading) -> Result<(), Failure> {
+        let mut under_way = JoinSet::new();
+        loop {
+            while under_way.len() < self.concurrency {
+                match jobs.pop_front() {
+                    Some(job) if job.slice < reading.whole => {
+                        let account = self.clone();
+                        under_way.spawn(async move {
+                            let list = account.list(&job).await;
+                            (job, list)
+                        });
+                    }
+                    Some(_) => {}
+                    None => break,
+                }
+            }
+            let Some(done) = under_way.join_next().await else {
+                return Ok(());
+            };
+            match done.expect("a panic ends the process by itself") {
+                (job, Ok(list)) => reading.add(&job, list),
+                (job, Err(Broken { trouble, pages })) => {
+                    if trouble.is_final() {
+                        return Err(trouble.failure(reading.pages > 0));
+                    }
+                    tracing::warn!("{trouble}");
+                    reading.pages += pages;
+                    if job.slice < reading.whole || reading.trouble.is_none() {
+                        reading.trouble = Some(trouble);
+                    }
+                    reading.whole = reading.whole.min(job.slice);
+                }
+            }
+        }
+    }
+
+    fn feed(&self, reading: Reading, whole_until: Instant) -> Result<Feed, Failure> {
+        let mut feed = Feed {
+            is_verified: true,
+            ..Feed::default()
+        };
+        let whole = reading.whole;
+        let until = reading
+            .until
+            .map_or(whole_until, |until| whole_until.min(until));
+        for (rule, lists) in self.profile.requests.iter().zip(reading.lists) {
+            let mut sheet = Sheet::with(self.profile.columns(&self.rules));
+            let mut bytes = 0;
+            for (_, list) in lists.into_iter().filter(|(slice, _)| *slice < whole) {
+                bytes += list.bytes;
+                for cells in list.rows {
+                    sheet.push(cells);
+                }
+            }
+            self.decode(&format!("GET {}", rule.path), bytes, &sheet, &mut feed)?;
+        }
+        feed.asked = Some(Asked {
+            host: self.http.host(),
+            requests: self.http.sent(),
+            pages: reading.pages,
+            whole_until: until,
+            broken: reading.trouble.map(|trouble| trouble.failure(true)),
+            ..Asked::default()
+        });
+        feed.is_verified = feed.asked.as_ref().is_some_and(Asked::is_whole);
+        Ok(feed)
+    }
+
+    /// Reads the rows of a sheet into a feed.
+    fn decode(
+        &self,
+        name: &str,
+        bytes: u64,
+        sheet: &Sheet,
+        feed: &mut Feed,
+    ) -> Result<(), Failure> {
+        let index = u16::try_from(feed.files.len()).unwrap_or(u16::MAX);
+        let csv = sheet.csv();
+        let facts = decode(
+            &self.profile.rows,
+            &self.rules,
+            name,
+            index,
+            csv.as_bytes(),
+            &mut feed.operations,
+        )?;
+        if facts.rows_of_other_mode > 0 {
+            return Err(Failure::new(Exit::Denied, format!("{name}: rows are of the other mode"))
+                .why("the source declares its mode, or means live mode by declaring none, and the account behind the key is of the other one")
+                .remedy("check the key, and mode of the source"));
+        }
+        feed.newest = feed.newest.max(facts.newest);
+        feed.rows += facts.rows;
+        feed.quarantined += facts.quarantined;
+        feed.invalid += facts.invalid;
+        feed.files.push(FileRead {
+            name: name.to_owned(),
+            bytes,
+            sha256: hex(&<[u8; 32]>::from(Sha256::digest(csv.as_bytes()))),
+            facts,
+        });
+        Ok(())
+    }
+}
+
+/// What one row of each list has shown.
+#[derive(Debug, Default)]
+pub struct Probed {
+    /// Paths that may be read.
+    pub lists: Vec<String>,
+    /// The processor's clock, where it told it.
+    pub date: Option<Instant>,
+}
+
+/// One list for one stretch.
+#[derive(Clone, Debug)]
+struct Job {
+    slice: usize,
+    request: usize,
+    from: Instant,
+    to: Instant,
+    /// What a list for each row of another one is asked with.
+    key: Option<String>,
+}
+
+/// A list that is not whole.
+struct Broken {
+    trouble: Trouble,
+    /// Pages of it that were read.
+    pages: u64,
+}
+
+/// What was read so far.
+struct Reading {
+    /// For each list, its stretches.
+    lists: Vec<Vec<(usize, List)>>,
+    /// So many stretches may still be whole.
+    whole: usize,
+    /// Why the next one is not.
+    trouble: Option<Trouble>,
+    pages: u64,
+    /// Until when the processor says that its lists are complete.
+    until: Option<Instant>,
+}
+
+impl Reading {
+    fn new(slices: usize, requests: usize) -> Reading {
+        Reading {
+            lists: (0..requests).map(|_| Vec::new()).collect(),
+            whole: slices,
+            trouble: None,
+            pages: 0,
+            until: None,
+        }
+    }
+
+    fn add(&mut self, job: &Job, list: List) {
+        self.pages += list.pages;
+        if let Some(until) = list.until {
+            self.until = Some(self.until.map_or(until, |known| known.min(until)));
+        }
+        self.lists[job.request].push((job.slice, list));
+    }
+
+    /// What a list for each row of another one is asked with, each once.
+    fn keys_of(&self, request: usize) -> Vec<(usize, String)> {
+        let mut keys: BTreeMap<String, usize> = BTreeMap::new();
+        for (slice, list) in self.lists.iter().flatten() {
+            for (of, key) in &list.keys {
+                if *of == request && *slice < self.whole {
+                    let first = keys.entry(key.clone()).or_insert(*slice);
+                    *first = (*first).min(*slice);
+                }
+            }
+        }
+        keys.into_iter().map(|(key, slice)| (slice, key)).collect()
+    }
+}
+
+fn login(
+    auth: &AuthSpec,
+    secrets: &BTreeMap<String, Secret>,
+) -> Result<(Login, Option<Mode>), Failure> {
+    let wanted = auth.secrets();
+    if let Some(left_over) = secrets.keys().find(|key| !wanted.contains(&key.as_str())) {
+        return Err(Failure::rejected(format!(
+            "{left_over} is not what this processor is asked with"
+        ))
+        .remedy(format!(
+            "give it {}",
+            if wanted.is_empty() {
+                "no key".to_owned()
+            } else {
+                wanted.join(" and ")
+            }
+        )));
+    }
+    let secret = |key: &str| {
+        secrets.get(key).cloned().ok_or_else(|| {
+            Failure::rejected(format!("{key} is missing"))
+                .why("the processor answers nobody whom it does not know")
+                .remedy(format!(
+                    "name where it stands: {key} = {{ env = \"…\" }} or {{ file = \"…\" }}"
+                ))
+        })
+    };
+    let mode = |prefixes: &Option<Prefixes>, key: &Secret| {
+        let prefixes = prefixes.as_ref()?;
+        prefixes.mode(|prefix| key.begins_with(prefix))
+    };
+    Ok(match auth {
+        AuthSpec::None => (Login::None, None),
+        AuthSpec::Bearer {
+            secret: key,
+            prefixes,
+        } => {
+            let key = secret(key)?;
+            let mode = mode(prefixes, &key);
+            (Login::Bearer(key), mode)
+        }
+        AuthSpec::Header {
+            header,
+            secret: key,
+            prefixes,
+        } => {
+            let key = secret(key)?;
+            let mode = mode(prefixes, &key);
+            (Login::Header(header.clone(), key), mode)
+        }
+        AuthSpec::Basic {
+            user,
+            secret: key,
+            prefixes,
+        } => {
+            let user = secret(user)?;
+            let mode = mode(prefixes, &user);
+            (Login::Basic(user, secret(key)?), mode)
+        }
+        AuthSpec::Token {
+            path,
+            user,
+            secret: key,
+            scope,
+        } => {
+            let login = Login::Token {
+                path: path.clone(),
+                client: secret(user)?,
+                secret: secret(key)?,
+                scope: scope.clone(),
+            };
+            (login, None)
+        }
+    })
+}
+
+fn manners(profile: &ApiProfile, rules: &ReadRules, access: &Access) -> Manners {
+    let http = &profile.http;
+    let retry = &http.retry;
+    let mut headers = http.headers.clone();
+    if let Some(name) = &http.account_header
+        && !rules.account.is_empty()
+    {
+        headers.push((name.clone(), rules.account.clone()));
+    }
+    let rate = NonZeroU32::new(http.max_rps).unwrap_or(NonZeroU32::MIN);
+    Manners {
+        rate: access.rate_limit.unwrap_or(rate),
+        timeout: duration(http.timeout),
+        retries: Retries {
+            tries: retry.tries,
+            first: Duration::from_millis(retry.base_ms),
+            longest: Duration::from_millis(retry.max_ms),
+            patience: duration(access.patience.unwrap_or(retry.patience)),
+            on: retry.on.clone(),
+            veto: retry.veto.clone(),
+            force: retry.force.clone(),
+        },
+        headers,
+    }
+}
+
+fn duration(span: Span) -> Duration {
+    Duration::from_micros(u64::try_from(span.0).unwrap_or(0))
+}
+
+/// The cells of an object of a list.
+fn rows_of(
+    profile: &ApiProfile,
+    request: usize,
+    object: &serde_json::Value,
+    key: Option<&str>,
+    why: Why,
+) -> Vec<Cells> {
+    profile.cells(request, object, key, why)
+}
