@@ -30,4 +30,6 @@ create table repair_claims (
     locked_until integer                       -- by this database's clock; null = free
 ) strict;
 
+create index repair_claims_held on repair_claims (repair_id) where locked_until is not null;
+
 alter table runs add column started_by text not null default '';

@@ -17,9 +17,7 @@ use crate::model::repair::{Repair, RepairState};
 use crate::reconcile::Outcome;
 use crate::report::{Check, CheckStatus};
 use crate::settings::{RepairSettings, Settings};
-use crate::store::contract::{
-    Note, Outbox, Receipt, RepairClaim, RepairDetail, RepairFilter, Settlement, Store,
-};
+use crate::store::contract::{Note, Outbox, Receipt, RepairClaim, RepairDetail, Settlement, Store};
 use crate::time::Instant;
 
 use super::compose;
@@ -300,12 +298,7 @@ pub(crate) async fn settle_claimed<S: Store + Outbox>(
     sources: &[&str],
 ) -> Result<Vec<RepairDetail>, Failure> {
     let mut settled = Vec::new();
-    let filter = RepairFilter {
-        sources,
-        states: &[RepairState::Claimed],
-        ..RepairFilter::default()
-    };
-    let left = store.repairs(&filter).await?;
+    let left = store.claimed_repairs(sources).await?;
     if left.is_empty() {
         return Ok(settled);
     }

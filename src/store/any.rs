@@ -75,6 +75,7 @@ delegate! { Store:
 
 delegate! { Outbox:
     fn claim_repair(id: &str, run_id: &str, note: &Note<'_>, ttl: Span) -> RepairClaim;
+    fn claimed_repairs(sources: &[&str]) -> Vec<RepairDetail>;
     fn renew_repair(claim: &RepairClaim, ttl: Span) -> ();
     fn settle_repair(claim: &RepairClaim, how: Settlement<'_>, note: &Note<'_>) -> RepairDetail;
 }

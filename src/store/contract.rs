@@ -657,6 +657,9 @@ pub trait Outbox {
         ttl: Span,
     ) -> Result<RepairClaim, Failure>;
 
+    /// Repairs of these sources that are claimed, by whoever and however long ago; no sources = of all.
+    async fn claimed_repairs(&mut self, sources: &[&str]) -> Result<Vec<RepairDetail>, Failure>;
+
     /// Holds a claim for `ttl` more. `Locked` when it was taken over.
     async fn renew_repair(&mut self, claim: &RepairClaim, ttl: Span) -> Result<(), Failure>;
 

@@ -394,6 +394,12 @@ impl<D: Database> Outbox for SqlStore<D> {
             .await
     }
 
+    async fn claimed_repairs(&mut self, sources: &[&str]) -> Result<Vec<RepairDetail>, Failure> {
+        self.database
+            .read(async |session| ledger::claimed(session, sources).await)
+            .await
+    }
+
     async fn renew_repair(&mut self, claim: &RepairClaim, ttl: Span) -> Result<(), Failure> {
         self.database
             .write("renewing a claim", Repeat::Harmless, async |session| {

@@ -570,25 +570,54 @@ fn a_run_killed_at_any_write_has_written_each_repair_once_in_the_end() {
     }
 }
 
+/// What the application does while repairs are written: it waits for the first of them, then voids every third payment
+/// from the other end, as long as it is new. Which ones it voided.
+async fn void_some(url: &str, path: &std::path::Path, table: &str, payments: usize) -> Vec<usize> {
+    let first = format!("update {table} set touched = touched where repair is not null");
+    for _ in 0..2_000 {
+        if execute(url, path, &first).await.is_ok_and(|rows| rows > 0) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let mut voided = Vec::new();
+    for n in (0..payments).step_by(3).rev() {
+        let text =
+            format!("update {table} set state = 'void' where id = 'P{n:03}' and state = 'new'");
+        // Where it met a repair it tries again, as applications do.
+        for _ in 0..50 {
+            match execute(url, path, &text).await {
+                Ok(changed) => {
+                    if changed == 1 {
+                        voided.push(n);
+                    }
+                    break;
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(3)).await,
+            }
+        }
+    }
+    voided
+}
+
 #[test]
 fn application_and_repairs_write_at_once_and_neither_loses() {
-    const PAYMENTS: usize = 60;
+    const PAYMENTS: usize = 150;
+    let mut met = 0;
     for engine in engines() {
-        let scene = shop(
-            &engine,
-            None,
-            &format!(
-                "[repair]\nmissing_local = \"off\"\n{}",
-                statements(&engine, true)
-            ),
+        let repair = format!(
+            "[repair]\nmissing_local = \"off\"\n{}",
+            statements(&engine, true)
         );
+        let scene = shop(&engine, None, &repair);
         let label = engine.name();
         let mut operations = OPERATIONS.lines().next().expect("a header").to_owned() + "\n";
         let table = table(&engine);
         let mut values = Vec::new();
         for n in 0..PAYMENTS {
-            operations += &format!("px_{n},charge,succeeded,100,EUR,2026-03-09T10:00:05Z,P{n},\n");
-            values.push(format!("('P{n}', 'charge', 100, 'EUR', 'new')"));
+            operations +=
+                &format!("px_{n},charge,succeeded,100,EUR,2026-03-09T10:00:05Z,P{n:03},\n");
+            values.push(format!("('P{n:03}', 'charge', 100, 'EUR', 'new')"));
         }
         run(&engine, &scene, &format!("delete from {table}"));
         run(
@@ -607,51 +636,85 @@ fn application_and_repairs_write_at_once_and_neither_loses() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("it starts");
-        // The application voids every third payment, as long as it is new.
         let (url, path) = place(&engine, &scene);
-        let voided: Vec<usize> = aside(move || async move {
-            let mut voided = Vec::new();
-            for n in (0..PAYMENTS).step_by(3).rev() {
-                let text = format!(
-                    "update {table} set state = 'void' where id = 'P{n}' and state = 'new'"
-                );
-                for _ in 0..50 {
-                    match execute(&url, &path, &text).await {
-                        Ok(changed) => {
-                            if changed == 1 {
-                                voided.push(n);
-                            }
-                            break;
-                        }
-                        // It met a repair, and tries again as applications do.
-                        Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
-                    }
-                }
-            }
-            voided
-        });
+        let voided = aside(move || async move { void_some(&url, &path, table, PAYMENTS).await });
         let told = Told::from(child.wait_with_output().expect("it ends"));
         assert_eq!(told.code, 1, "{label}: {told:?}");
         let rows = rows(&engine, &scene);
         assert_eq!(rows.len(), PAYMENTS, "{label}");
         for n in 0..PAYMENTS {
-            let row = rows
-                .iter()
-                .find(|row| row.starts_with(&format!("P{n} ")))
-                .expect("a row");
-            if voided.contains(&n) {
-                assert_eq!(*row, format!("P{n} void - 0 by nobody"), "{label}");
+            let wanted = if voided.contains(&n) {
+                format!("P{n:03} void - 0 by nobody")
             } else {
-                assert_eq!(*row, format!("P{n} paid px_{n} 1 by a repair"), "{label}");
-            }
+                format!("P{n:03} paid px_{n} 1 by a repair")
+            };
+            assert!(rows.contains(&wanted), "{label}: {wanted}");
         }
         let states = states(&scene);
-        let applied = states.iter().filter(|state| *state == "applied").count();
-        assert_eq!(applied, PAYMENTS - voided.len(), "{label}: {states:?}");
+        let count = |state: &str| states.iter().filter(|it| *it == state).count();
+        assert_eq!(count("applied"), PAYMENTS - voided.len(), "{label}");
+        // What the run had planned for a row that was voided meanwhile is told, one by one.
+        assert_eq!(count("failed"), voided.len(), "{label}");
+        let report = told.json();
+        let conflicts = report["summary"]["by_class"]["repair_conflict"].as_u64();
+        assert_eq!(conflicts.unwrap_or(0), voided.len() as u64, "{label}");
+        met += voided.len();
         println!(
-            "{label}: {} voided meanwhile, {applied} repaired",
-            voided.len()
+            "{label}: {} voided while {} were repaired",
+            voided.len(),
+            count("applied")
         );
+    }
+    assert!(met > 5, "{met} met: the race was none");
+}
+
+/// The connection to the company's database is cut at any answer, the one to the last commit included.
+#[test]
+fn an_answer_that_is_lost_is_found_out_and_nothing_is_written_twice() {
+    // What comes before is the reading, and has a sweep of its own.
+    const FIRST: usize = 60;
+    for engine in engines() {
+        if matches!(engine, Engine::Sqlite) {
+            // A file has no answers that could be lost.
+            continue;
+        }
+        // How often a thread asks in vain differs from run to run, so the end is where several in a row were left alone.
+        const LEFT_ALONE: usize = 3;
+        let (mut at, mut resolved, mut alone) = (FIRST, 0, 0);
+        loop {
+            let clean = engine.pick(
+                "drop schema if exists app cascade",
+                "drop table if exists payments",
+                "",
+            );
+            run(&engine, &Scene::empty(), clean);
+            let scene = shop(&engine, None, &statements(&engine, true));
+            let line = format!("run --as-of {NOW} -f json");
+            let told = injected(&scene, &line, "recvfrom", "error=ECONNRESET", at);
+            let log = std::fs::read_to_string(scene.path("strace.log")).expect("a log");
+            let label = format!(
+                "{} receive {at}: {} {}",
+                engine.name(),
+                told.code,
+                told.stderr
+            );
+            assert!([1, 75].contains(&told.code), "{label}");
+            let is_cut = log.contains("(INJECTED)");
+            resolved += usize::from(is_cut && told.code == 1);
+            alone = if is_cut { 0 } else { alone + 1 };
+            for row in rows(&engine, &scene) {
+                let is_known = BEFORE.contains(&row.as_str()) || AFTER.contains(&row.as_str());
+                assert!(is_known, "{label}: {row}");
+            }
+            heal(&scene, &label);
+            assert_eq!(rows(&engine, &scene), AFTER, "{label}");
+            if alone == LEFT_ALONE {
+                break;
+            }
+            at += stride(5);
+        }
+        assert!(resolved > 0, "{at} receives, none resolved");
+        println!("{}: {at} receives, {resolved} resolved", engine.name());
     }
 }
 

@@ -1144,3 +1144,54 @@ fn a_refund_that_our_own_side_records_a_night_late_takes_the_place_of_the_record
         }
     });
 }
+
+#[test]
+fn check_tells_the_policy_in_force_and_judges_how_long_a_request_is_sent_again() {
+    let line = |scene: &Scene, name: &str| {
+        let told = scene.say("check");
+        let line = told.stdout.lines().find(|line| line.contains(name));
+        line.unwrap_or_else(|| panic!("{name}: {told:?}"))
+            .to_owned()
+    };
+    let scene = Scene::in_order().with(
+        "[repair]\nfour_eyes = true\nstatus_behind = { max_amount = { EUR = \"500\" }, min_age = \"2h\" }",
+    );
+    let told = line(&scene, "repair status_behind");
+    assert!(
+        told.ends_with("auto (max_amount 500.00 EUR; min_age 2h)"),
+        "{told}"
+    );
+    assert!(line(&scene, "repair missing_local").ends_with("auto"));
+    assert!(line(&scene, "repair approval").contains("PAYSWEEP_USER"));
+    let memory = line(&scene, "source shop memory");
+    assert!(memory.contains("lookback 72h + lag 0s"), "{memory}");
+    // Mollie recognises a request for an hour; four fifths of it count.
+    for (profile, retry_for, verdict, rule) in [
+        (
+            "mollie.settlement",
+            "48m",
+            "ok",
+            "retry_for 48m ≤ 0.8 × 1h = 48m",
+        ),
+        (
+            "mollie.settlement",
+            "49m",
+            "FAIL",
+            "retry_for 49m ≤ 0.8 × 1h = 48m",
+        ),
+        ("square.transactions", "1m", "FAIL", "publishes no time"),
+        ("amazonpay.settlement", "60d", "ok", "always"),
+    ] {
+        let scene = Scene::in_order();
+        let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("a file");
+        let config = config
+            .replace("\"canonical\"", &format!("\"{profile}\""))
+            .replace(
+                "[intents]",
+                &format!("[intents]\nretry_for = \"{retry_for}\""),
+            );
+        scene.write("paysweep.toml", &config);
+        let told = line(&scene, "source shop retries");
+        assert!(told.starts_with(verdict) && told.contains(rule), "{told}");
+    }
+}

@@ -39,6 +39,11 @@ const REPAIRS_BY_FILTER: Sql = repairs_where!(
      and ($2 = '' or r.break_id = $2) and ($3 = '' or r.run_id = $3)"
 );
 
+const CLAIMED_REPAIRS: Sql = repairs_where!(
+    "(" [is_empty 1] " or r.source " [in 1] ") \
+     and r.repair_id in (select repair_id from repair_claims where locked_until is not null)"
+);
+
 const REPAIRS_BY_PREFIX: Sql = repairs_where!("r.repair_id >= $1 and r.repair_id < $1 || '~'");
 
 const EVENTS_OF_A_REPAIR: Sql = sql!(
@@ -100,6 +105,19 @@ pub(super) async fn filtered(
         }
     }
     Ok(found)
+}
+
+/// Repairs that are on their way.
+pub(super) async fn claimed(
+    session: &mut impl Engine,
+    sources: &[&str],
+) -> Result<Vec<RepairDetail>, Failure> {
+    session
+        .rows("reading repairs", CLAIMED_REPAIRS, &[keys(sources)])
+        .await?
+        .iter()
+        .map(read)
+        .collect()
 }
 
 fn read(row: &impl Columns) -> Result<RepairDetail, Failure> {
