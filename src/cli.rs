@@ -16,6 +16,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{BreakClass, BreakState, CloseAs, Severity};
+use crate::model::repair::RepairState;
 use crate::model::words;
 use crate::report::{Form, Format, Include};
 use crate::settings::window::WindowFlags;
@@ -447,6 +448,50 @@ pub enum RepairsCommand {
         #[arg(value_name = "REPAIR")]
         id: String,
     },
+    /// Approve proposed repairs; with `four_eyes` by somebody else than who proposed them
+    Approve(DecisionArgs),
+    /// Turn down proposed or approved repairs
+    Reject(DecisionArgs),
+    /// Write approved repairs; a row that changed meanwhile is not overwritten
+    Apply {
+        /// Their ids; none: every approved one
+        #[arg(value_name = "REPAIR")]
+        ids: Vec<String>,
+    },
+    /// Propose the inverse of repairs that were written
+    Revert(DecisionArgs),
+    /// Write repairs to stdout for whoever applies them by other means; nothing changes
+    Export {
+        /// In which form; sql writes out the statements of [repair.apply]
+        #[arg(long = "as", value_name = "FORM", default_value = "json", value_parser = one_of(ExportForm::ALL, ExportForm::as_str))]
+        form: ExportForm,
+        /// In which state
+        #[arg(long, value_name = "STATE", default_value = "approved", value_parser = one_of(RepairState::ALL, RepairState::as_str))]
+        state: RepairState,
+    },
+}
+
+words! {
+    /// A form in which repairs are exported.
+    ExportForm {
+        /// The statements of `[repair.apply]`, written out.
+        Sql = "sql",
+        /// One row for each.
+        Csv = "csv",
+        /// As `repairs list` has them.
+        Json = "json",
+    }
+}
+
+/// What a person decides about repairs.
+#[derive(Debug, Args)]
+pub struct DecisionArgs {
+    /// Their ids, or the beginnings of them
+    #[arg(value_name = "REPAIR", required = true)]
+    pub ids: Vec<String>,
+    /// Why; kept for good
+    #[arg(long, value_name = "TEXT", value_parser = reason_parser)]
+    pub reason: String,
 }
 
 /// `paysweep runs …`
@@ -542,6 +587,12 @@ impl Cli {
     pub fn check(&self) -> Result<(), Failure> {
         let writes = match &self.command {
             Command::Breaks(BreaksCommand::Ack { .. } | BreaksCommand::Close { .. })
+            | Command::Repairs(
+                RepairsCommand::Approve(_)
+                | RepairsCommand::Reject(_)
+                | RepairsCommand::Apply { .. }
+                | RepairsCommand::Revert(_),
+            )
             | Command::Watermark(WatermarkCommand::Set(_) | WatermarkCommand::Rewind(_))
             | Command::Intents(_)
             | Command::Init(_)
@@ -550,7 +601,9 @@ impl Cli {
             Command::Run(_)
             | Command::Diff(_)
             | Command::Breaks(BreaksCommand::List { .. } | BreaksCommand::Show { .. })
-            | Command::Repairs(_)
+            | Command::Repairs(
+                RepairsCommand::List | RepairsCommand::Show { .. } | RepairsCommand::Export { .. },
+            )
             | Command::Runs(_)
             | Command::Report(_)
             | Command::Watermark(WatermarkCommand::Show)
@@ -578,6 +631,12 @@ impl Cli {
             self.command,
             Command::Breaks(BreaksCommand::Ack { .. } | BreaksCommand::Close { .. })
                 | Command::Watermark(WatermarkCommand::Set(_) | WatermarkCommand::Rewind(_))
+                | Command::Repairs(
+                    RepairsCommand::Approve(_)
+                        | RepairsCommand::Reject(_)
+                        | RepairsCommand::Apply { .. }
+                        | RepairsCommand::Revert(_)
+                )
                 | Command::Intents(_)
                 | Command::Init(_)
                 | Command::Profiles(_)
@@ -782,6 +841,12 @@ mod tests {
             "paysweep breaks ack 12ab --until 2026-04-01 --reason known",
             "paysweep breaks close 12ab 34cd --as fixed-elsewhere --reason done",
             "paysweep repairs show 12ab",
+            "paysweep repairs approve 12ab 34cd --reason seen",
+            "paysweep repairs reject 12ab --reason wrong",
+            "paysweep repairs apply",
+            "paysweep repairs export --as sql --state proposed",
+            "paysweep repairs apply 12ab 34cd",
+            "paysweep repairs revert 12ab --reason wrong",
             "paysweep runs show latest",
             "paysweep report latest --format json",
             "paysweep watermark show",
@@ -861,6 +926,7 @@ mod tests {
             "paysweep breaks close 12ab --as accepted --reason x -n",
             "paysweep watermark set 2026-03-01 --yes --reason gap -n",
             "paysweep migrate --dry-run",
+            "paysweep repairs apply -n",
         ] {
             let failure = typed(line).expect(line).check().expect_err(line);
             assert_eq!(failure.exit, Exit::Rejected);

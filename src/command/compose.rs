@@ -13,15 +13,15 @@ use crate::model::verdict::Disposition;
 use crate::money::format_minor;
 use crate::reconcile::{self, Finding, Outcome};
 use crate::report::{
-    BreakLine, Carried, Check, CheckStatus, FileLine, Include, OutcomeName, Reason, RunInfo,
-    RunReport, SourceReport, Warning,
+    BreakLine, Carried, Check, CheckStatus, FileLine, Include, LedgerEnd, OutcomeName, Reason,
+    RunInfo, RunReport, SourceReport, Warning,
 };
 use crate::settings::window::WindowChoice;
 use crate::settings::{FailOn, Settings};
 use crate::time::{Instant, Zone};
 
 use super::lines;
-use super::told::Told;
+use super::told::{Slice, Told};
 
 /// What a report says of the run itself.
 pub struct RunFacts<'a> {
@@ -89,7 +89,13 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
         .first()
         .map_or_else(|| window_of(facts), |slice| slice.frame.window);
     RunReport {
-        run: run_info(facts),
+        run: RunInfo {
+            ledger: told.ledger.as_ref().map(|head| LedgerEnd {
+                entries: head.entries,
+                hash: head.hash.clone(),
+            }),
+            ..run_info(facts)
+        },
         window,
         zone: facts.zone.clone(),
         outcome,
@@ -126,7 +132,7 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
     }
 }
 
-/// What a report says of the run itself.
+/// What a report says of the run itself, but for the head of the ledger.
 pub(crate) fn run_info(facts: &RunFacts<'_>) -> RunInfo {
     RunInfo {
         id: facts.run_id.to_owned(),
@@ -136,6 +142,7 @@ pub(crate) fn run_info(facts: &RunFacts<'_>) -> RunInfo {
         started_at: facts.started_at,
         finished_at: facts.finished_at,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        ledger: None,
         config_path: facts
             .settings
             .map_or_else(String::new, |settings| settings.path.display().to_string()),
@@ -195,6 +202,18 @@ fn verdict(
                 message: format!("source {source}: {}", failure.what),
             },
         ));
+    }
+    for slice in &told.slices {
+        if let Some(failure) = &slice.not_carried {
+            reasons.push((
+                failure.exit,
+                Reason {
+                    code: failure.exit.name().to_owned(),
+                    count: 1,
+                    message: format!("source {}: {}", slice.name, failure.what),
+                },
+            ));
+        }
     }
     let mut by_class: BTreeMap<BreakClass, u64> = BTreeMap::new();
     for line in &counted {
@@ -346,6 +365,7 @@ fn checks(told: &Told, facts: &RunFacts<'_>, statement: &[Statement]) -> Vec<Che
                 detail,
             ));
         }
+        checks.extend(held_back(slice));
         for (&currency, &sum) in &slice.outcome.deltas {
             let detail = format!(
                 "matches differ by {} {currency} in all, as declared",
@@ -408,6 +428,28 @@ fn statement_check(statement: &[Statement]) -> Option<Check> {
         status,
         detail,
     })
+}
+
+/// What conditions of `[repair]` kept from being written, class by class, with the first reason in full.
+fn held_back(slice: &Slice) -> Vec<Check> {
+    let mut by_class: BTreeMap<BreakClass, Vec<&str>> = BTreeMap::new();
+    for held in &slice.outcome.held_back {
+        by_class.entry(held.class).or_default().push(&held.reason);
+    }
+    by_class
+        .into_iter()
+        .map(|(class, reasons)| {
+            let more = match reasons.len() {
+                1 => String::new(),
+                number => format!("; and {} more", number - 1),
+            };
+            Check {
+                name: format!("policy {class} {}", slice.name),
+                status: CheckStatus::Info,
+                detail: format!("no repair was written: {}{more}", reasons[0]),
+            }
+        })
+        .collect()
 }
 
 fn warnings(told: &Told, facts: &RunFacts<'_>) -> Vec<Warning> {

@@ -5,6 +5,7 @@
 //! | [`run`] | `run`: the straight line |
 //! | `prepare` | each source with its profile, the files of both sides |
 //! | `own_side` | our own side: a file, the store's table, or the company's |
+//! | `carry` | repairs on their way into the company's own table |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
 //! | `told` | what there is to tell: slices as they were judged, and failures |
@@ -12,7 +13,7 @@
 //! | [`deliver`] | where it is told: stdout and files |
 //! | `alert`, `metrics` | who else is told: channels, monitors |
 //! | [`diff`] | `diff`: the same line without a memory |
-//! | [`breaks`], [`repairs`], [`runs`] | the human loop and history |
+//! | [`breaks`], [`repairs`], `export`, [`runs`] | the human loop and history |
 //! | [`watermark`] | `watermark show`, `set`, `rewind` |
 //! | [`intents`] | `intents import` |
 //! | `explain` | why a row matched, or what stopped it |
@@ -23,11 +24,13 @@
 
 mod alert;
 pub mod breaks;
+mod carry;
 pub mod check;
 pub mod compose;
 pub mod deliver;
 pub mod diff;
 mod explain;
+mod export;
 mod frame;
 pub mod gather;
 mod held;
@@ -205,10 +208,17 @@ pub(crate) fn typed_id(id: &str) -> Result<&str, Failure> {
     }
 }
 
-/// Who did something by hand: the user of the machine, as the environment names it.
-pub(crate) fn person(world: &World<'_>) -> String {
+/// Who started something; empty where the environment names nobody.
+pub(crate) fn named_person(world: &World<'_>) -> String {
     ["PAYSWEEP_USER", "SUDO_USER", "USER", "LOGNAME"]
         .into_iter()
         .find_map(|name| (world.env)(name).filter(|value| !value.is_empty()))
+        .unwrap_or_default()
+}
+
+/// Who did something by hand: the user of the machine, as the environment names it.
+pub(crate) fn person(world: &World<'_>) -> String {
+    Some(named_person(world))
+        .filter(|name| !name.is_empty())
         .unwrap_or_else(|| "unknown".to_owned())
 }

@@ -23,12 +23,13 @@ use crate::settings::window::{self, WindowChoice};
 use crate::source::files::Feed;
 use crate::store::any::AnyStore;
 use crate::store::contract::{
-    Begun, Claim, Commit, IntentChanges, Link, Receipt, RepairFilter, RunEnd, RunKey, RunStart,
-    Store,
+    Begun, Claim, Commit, IntentChanges, Link, Outbox, Receipt, RepairFilter, RunEnd, RunKey,
+    RunStart, Store,
 };
 use crate::time::Instant;
 
 use super::alert::Channels;
+use super::carry;
 use super::compose;
 use super::frame::{advance, follows, frame, window_of};
 use super::gather::{Gathered, Ours, Question, gather};
@@ -69,6 +70,7 @@ pub async fn execute(
         choice,
         run_id: uuid::Uuid::now_v7().to_string(),
         owner: uuid::Uuid::now_v7().to_string(),
+        started_by: super::named_person(world),
         is_dry_run: common.dry_run,
         interrupt: world.interrupt.clone(),
     };
@@ -212,11 +214,12 @@ pub(crate) struct Job<'a> {
     pub(crate) choice: WindowChoice,
     pub(crate) run_id: String,
     pub(crate) owner: String,
+    pub(crate) started_by: String,
     pub(crate) is_dry_run: bool,
     pub(crate) interrupt: Interrupt,
 }
 
-async fn run<S: Store>(
+async fn run<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     arguments: &RunArgs,
@@ -237,7 +240,7 @@ async fn run<S: Store>(
     ended
 }
 
-async fn judge_and_tell<S: Store>(
+async fn judge_and_tell<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     claims: &mut Vec<Claim>,
@@ -270,6 +273,7 @@ async fn judge_and_tell<S: Store>(
         }
     } else {
         told.unconfirmed = store.unconfirmed(&job.settings.intents.name).await?;
+        told.ledger = Some(store.ledger_head().await?);
     }
     let mut report = tell(&told, job, common, world);
     outside
@@ -313,6 +317,9 @@ fn tell(told: &Told, job: &Job<'_>, common: &CommonArgs, world: &mut World<'_>) 
     for failure in &told.failures {
         world.tell(failure);
     }
+    for failure in told.slices.iter().filter_map(|it| it.not_carried.as_ref()) {
+        world.tell(failure);
+    }
     compose::report(told, &facts(job, (world.clock)()), common)
 }
 
@@ -348,7 +355,7 @@ fn measured<'r>(
 }
 
 /// Records the run; a run key that is done gives its outcome again.
-async fn begin<S: Store>(
+async fn begin<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     arguments: &RunArgs,
@@ -371,6 +378,7 @@ async fn begin<S: Store>(
             key,
             fingerprint: &fingerprint,
         }),
+        started_by: &job.started_by,
         owner: &job.owner,
         ttl: job.settings.lease,
     };
@@ -409,7 +417,7 @@ fn fingerprint(job: &Job<'_>, arguments: &RunArgs, common: &CommonArgs) -> Strin
     ])
 }
 
-async fn end<S: Store>(
+async fn end<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     world: &World<'_>,
@@ -434,7 +442,7 @@ async fn end<S: Store>(
 }
 
 /// One slice for each source. A source that fails does not stop the others; when all fail, the worst failure speaks.
-async fn slices<S: Store>(
+async fn slices<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     claims: &mut Vec<Claim>,
@@ -477,6 +485,19 @@ async fn slices<S: Store>(
             }
         };
         let owners = [&*prepared.source.name, &*job.settings.intents.name];
+        if claim.is_some() {
+            match carry::find_out(store, job, &prepared.source.name).await {
+                Ok(found) => told.checks.extend(found),
+                Err(failure) => {
+                    told.fail(
+                        &prepared.source.name,
+                        failure.state("nothing of this source was read or written"),
+                    );
+                    claims.extend(claim);
+                    continue;
+                }
+            }
+        }
         match store.carried(&owners, job.as_of).await {
             Ok(owed) => told.carry(owed),
             Err(failure) => {
@@ -527,7 +548,7 @@ async fn slices<S: Store>(
     clippy::too_many_arguments,
     reason = "the straight line names everything that flows into it"
 )]
-async fn slice<S: Store>(
+async fn slice<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     prepared: &Prepared<'_>,
@@ -622,6 +643,9 @@ async fn slice<S: Store>(
             .remedy("look at the plan with `paysweep run --dry-run`; raise the limit in [guards] if it is right")
             .state(stays));
     }
+    if claim.is_some() {
+        carry::hand_over(&job.settings.repair, &mut outcome);
+    }
     let advance = advance(job, prepared, stored.as_ref(), &frame, &feed);
     let receipt = match claim {
         Some(claim) => {
@@ -649,7 +673,15 @@ async fn slice<S: Store>(
             .await
             .map_err(|stopped| stopped.state(stays))??,
     };
-    settle(&mut outcome, &receipt, job.is_dry_run);
+    let handed_over = match claim {
+        Some(claim) => {
+            renew(store, job.settings, Some(claim)).await?;
+            progress.step("carrying repairs over", None);
+            carry::carry_over(store, job, &outcome, &receipt).await
+        }
+        None => carry::HandedOver::default(),
+    };
+    settle(&mut outcome, &receipt, &handed_over, job.is_dry_run);
     tracing::info!(
         source = source.name,
         operations = outcome.operation_tally.read,
@@ -668,12 +700,13 @@ async fn slice<S: Store>(
         gathered,
         outcome,
         receipt,
+        handed_over,
     ))
 }
 
 /// Whether a commit that was left in the middle took hold all the same; else why it did not. A commit keeps the row of
 /// its claim until it has ended one way or the other, so giving the source back waits for that.
-async fn has_taken_hold<S: Store>(
+async fn has_taken_hold<S: Store + Outbox>(
     store: &mut S,
     claim: &Claim,
     stopped: Failure,
@@ -712,7 +745,7 @@ fn money_of(repair: &Repair, outcome: &Outcome) -> Option<Money> {
     clippy::too_many_arguments,
     reason = "the commit is made of all of these"
 )]
-async fn commit<S: Store>(
+async fn commit<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     claim: &Claim,
@@ -786,7 +819,10 @@ async fn commit<S: Store>(
 }
 
 /// For a dry run: which of the planned repairs the ledger knows already.
-async fn known_repairs<S: Store>(store: &mut S, outcome: &Outcome) -> Result<Receipt, Failure> {
+async fn known_repairs<S: Store + Outbox>(
+    store: &mut S,
+    outcome: &Outcome,
+) -> Result<Receipt, Failure> {
     let mut receipt = Receipt::nothing_written();
     for repair in &outcome.repairs {
         let filter = RepairFilter {
@@ -804,11 +840,20 @@ async fn known_repairs<S: Store>(store: &mut S, outcome: &Outcome) -> Result<Rec
 
 /// Brings the outcome in line with what the store did: repairs that it holds already are not told as written, and breaks
 /// whose repair did not go through stay open.
-fn settle(outcome: &mut Outcome, receipt: &Receipt, is_dry_run: bool) {
+fn settle(
+    outcome: &mut Outcome,
+    receipt: &Receipt,
+    handed_over: &carry::HandedOver,
+    is_dry_run: bool,
+) {
     use crate::model::breaks::{BreakDisposition, BreakState};
     let failed: Vec<&String> = receipt.held.iter().chain(&receipt.conflicts).collect();
     for repair in &outcome.repairs {
-        if failed.contains(&&repair.id) {
+        let is_undone = match handed_over.states.get(&repair.id) {
+            Some(state) => *state != RepairState::Applied,
+            None => failed.contains(&&repair.id) || repair.state == RepairState::Approved,
+        };
+        if is_undone {
             for finding in &mut outcome.findings {
                 if finding.found.id == repair.break_id
                     && finding.found.disposition == BreakDisposition::Repaired
@@ -819,11 +864,13 @@ fn settle(outcome: &mut Outcome, receipt: &Receipt, is_dry_run: bool) {
             }
         }
     }
-    outcome
-        .repairs
-        .retain(|repair| !receipt.held.contains(&repair.id));
+    outcome.repairs.retain(|repair| {
+        !receipt.held.contains(&repair.id) || handed_over.states.contains_key(&repair.id)
+    });
     for repair in &mut outcome.repairs {
-        if receipt.conflicts.contains(&repair.id) {
+        if let Some(state) = handed_over.states.get(&repair.id) {
+            repair.state = *state;
+        } else if receipt.conflicts.contains(&repair.id) {
             repair.state = RepairState::Failed;
         } else if is_dry_run {
             repair.state = RepairState::Planned;

@@ -14,9 +14,10 @@ use crate::reconcile::{self, Outcome, Seen};
 use crate::report::Check;
 use crate::settings::SourceSettings;
 use crate::source::files::Feed;
-use crate::store::contract::{Carried as StoredCarried, Receipt, Unconfirmed};
+use crate::store::contract::{Carried as StoredCarried, LedgerHead, Receipt, Unconfirmed};
 use crate::time::{Instant, Span};
 
+use super::carry::HandedOver;
 use super::gather::Gathered;
 
 /// One source of a run, judged and — unless dry — committed.
@@ -33,6 +34,8 @@ pub struct Slice {
     pub(super) conflict_breaks: Vec<Break>,
     /// Lag and lookback, where a stored watermark leads.
     spans: Option<(Span, Span)>,
+    /// Why repairs could not be carried over into the company's own table.
+    pub(super) not_carried: Option<Failure>,
 }
 
 impl Slice {
@@ -50,7 +53,10 @@ impl Slice {
         gathered: Gathered,
         outcome: Outcome,
         receipt: Receipt,
+        handed_over: HandedOver,
     ) -> Slice {
+        let mut conflict_breaks = receipt.conflict_breaks;
+        conflict_breaks.extend(handed_over.conflict_breaks);
         let before = stored.map_or(source.start, |watermark| watermark.hi);
         Slice {
             name: source.name.clone(),
@@ -62,7 +68,8 @@ impl Slice {
             feed,
             gathered,
             outcome,
-            conflict_breaks: receipt.conflict_breaks,
+            conflict_breaks,
+            not_carried: handed_over.failure,
             spans: stored.and(advance).map(|mark| (mark.lag, mark.lookback)),
         }
     }
@@ -87,6 +94,7 @@ impl Slice {
             outcome,
             conflict_breaks: Vec::new(),
             spans: None,
+            not_carried: None,
         }
     }
 }
@@ -171,6 +179,8 @@ pub struct Told {
     pub carried: StoredCarried,
     /// Repairs that no import has shown yet.
     pub unconfirmed: Unconfirmed,
+    /// Where the chain of the ledger ends; `None` = there is no ledger, or nobody asked.
+    pub ledger: Option<LedgerHead>,
     /// What was verified about our own side.
     pub(super) checks: Vec<Check>,
 }

@@ -226,6 +226,17 @@ pub struct RunInfo {
     pub config_path: String,
     /// SHA-256 of the configuration file, in hex; empty = none.
     pub config_digest: String,
+    /// Where the chain of the ledger ended when the run did; `None` = there is no ledger.
+    pub ledger: Option<LedgerEnd>,
+}
+
+/// The end of the chain of the ledger. A later one that does not contain it was changed past paysweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerEnd {
+    /// How many steps it seals.
+    pub entries: u64,
+    /// Its hash, 64 hex digits; empty = nothing was sealed yet.
+    pub hash: String,
 }
 
 /// How a run ended.

@@ -279,6 +279,14 @@ fn window(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
     head.push(format!("as of {}", run.as_of));
     head.push(format!("paysweep {}", run.version));
     page.line(&format!("  run     {}", head.join(" · ")))?;
+    if let Some(end) = run.ledger.as_ref().filter(|end| !end.hash.is_empty()) {
+        let steps = count(
+            usize::try_from(end.entries).unwrap_or(usize::MAX),
+            "step",
+            "steps",
+        );
+        page.line(&format!("  ledger  {steps}, sealed by {}", end.hash))?;
+    }
     let (from, to) = (report.window.from, report.window.to);
     let basis = match report.window.basis {
         Basis::Watermark => "from the watermark",
@@ -589,7 +597,11 @@ fn one_repair(page: &mut Page<'_>, repair: &Repair, as_of: Instant) -> io::Resul
         short(&repair.id),
         repair.action,
         parts.join(" · ")
-    ))
+    ))?;
+    if repair.note.is_empty() {
+        return Ok(());
+    }
+    page.paragraph(6, &repair.note)
 }
 
 // ---- the rest

@@ -216,6 +216,13 @@ impl<'d> Value<'d> {
         }
     }
 
+    /// True or false.
+    pub(super) fn flag(&self) -> Result<bool, Failure> {
+        self.inner
+            .as_bool()
+            .ok_or_else(|| self.wrong_type("true or false"))
+    }
+
     /// A length of time: `"90s"`, `"60m"`, `"72h"`, `"5d"`, `"2w"`.
     pub(super) fn span(&self) -> Result<Span, Failure> {
         let text = self.text()?;

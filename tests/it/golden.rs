@@ -106,11 +106,15 @@ fn run(scene: &Scene, case: &Case, step: &Step, format: &str) -> Told {
     ))
 }
 
-/// The report without what may differ between two runs: the object `run`, and ids of earlier runs.
+/// The report without what may differ between two runs: the object `run` (with the seal of the ledger), and ids of earlier
+/// runs.
 fn body(report: &str) -> String {
     let mut body = String::new();
     for line in report.lines() {
-        if line.starts_with("  \"run\": ") || line.starts_with("  run     ") {
+        if ["  \"run\": ", "  run     ", "  ledger  "]
+            .iter()
+            .any(|of_the_run| line.starts_with(of_the_run))
+        {
             continue;
         }
         body.push_str(&without_run_ids(line));

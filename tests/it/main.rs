@@ -6,6 +6,7 @@
 )]
 
 mod alerts;
+mod apply;
 mod breaks;
 mod browser;
 mod cli;
@@ -21,7 +22,9 @@ mod hostile;
 mod infer;
 mod intents_sql;
 mod interrupts;
+mod ledger;
 mod mariadb;
+mod nights;
 mod postgres;
 mod races;
 mod recovery;

@@ -10,8 +10,8 @@ use paysweep::model::verdict::{IgnoreReason, Rule};
 use paysweep::money::{Currency, Money};
 use paysweep::report::{
     Accounting, BreakLine, Carried, Check, CheckStatus, Delivery, DeliveryStatus, FileLine, Form,
-    IgnoredLine, MatchLine, Outcome, OutcomeName, PendingLine, Reason, RenderOptions, ResolvedLine,
-    RunInfo, RunReport, SourceReport, Summary, Warning, json, render,
+    IgnoredLine, LedgerEnd, MatchLine, Outcome, OutcomeName, PendingLine, Reason, RenderOptions,
+    ResolvedLine, RunInfo, RunReport, SourceReport, Summary, Warning, json, render,
 };
 use paysweep::time::{Instant, Zone};
 
@@ -74,6 +74,10 @@ pub(crate) fn sample() -> RunReport {
             version: "0.1.0".to_owned(),
             config_path: "paysweep.toml".to_owned(),
             config_digest: "d".repeat(64),
+            ledger: Some(LedgerEnd {
+                entries: 3,
+                hash: "c".repeat(64),
+            }),
         },
         window: Window {
             from: at("2026-03-09T00:00:00Z"),
@@ -164,6 +168,7 @@ pub(crate) fn sample() -> RunReport {
             planned_version: 1,
             state: RepairState::Applied,
             occurred_at: at("2026-03-10T07:00:00Z"),
+            note: String::new(),
         }],
         carried: Carried::default(),
         resolved: vec![ResolvedLine {
@@ -470,6 +475,7 @@ fn a_person_reads_the_verdict_first() {
 REVIEW: 2 breaks need a person (exit 1)
   because of: duplicate_charge 2, status_behind 1
   run     run · 0190-run · as of 2026-03-10T12:00:00Z · paysweep 0.1.0
+  ledger  3 steps, sealed by cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc
   window  2026-03-09T00:00:00 to 2026-03-10T12:00:00 UTC (from the watermark; the end is excluded)
           2026-03-09T01:00:00+01:00 to 2026-03-10T13:00:00+01:00 in Europe/Paris
 

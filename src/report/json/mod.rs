@@ -33,9 +33,9 @@ pub use lines::write as write_lines;
 pub use read::{ReadError, read};
 use wire::{
     AccountingWire, BreakWire, CarriedWire, CheckWire, DayWire, DeliveryWire, ExplainedWire,
-    FileWire, IgnoredWire, ItemsWire, LatenessWire, MatchWire, MoneyWire, OutcomeWire, PendingWire,
-    ReasonWire, RepairWire, ResolvedWire, RunWire, SideWire, SourceWire, StatementWire,
-    SummaryWire, TotalWire, WarningWire, WindowWire,
+    FileWire, IgnoredWire, ItemsWire, LatenessWire, LedgerWire, MatchWire, MoneyWire, OutcomeWire,
+    PendingWire, ReasonWire, RepairWire, ResolvedWire, RunWire, SideWire, SourceWire,
+    StatementWire, SummaryWire, TotalWire, WarningWire, WindowWire,
 };
 
 /// Name of the schema.
@@ -291,6 +291,7 @@ fn repair_wire(repair: &Repair, as_of: Instant) -> RepairWire<'_> {
         from: repair.from.as_ref().map(side_wire),
         id: repair.id.as_str().into(),
         intent_id: maybe(&repair.intent_id),
+        note: repair.note.as_str().into(),
         occurred_at: repair.occurred_at.to_string(),
         operation_id: maybe(&repair.operation_id),
         source: repair.source.as_str().into(),
@@ -331,6 +332,10 @@ fn run_wire(run: &RunInfo) -> RunWire<'_> {
         dry_run: run.is_dry_run,
         finished_at: run.finished_at.to_string(),
         id: maybe(&run.id),
+        ledger: run.ledger.as_ref().map(|end| LedgerWire {
+            entries: end.entries,
+            head: maybe(&end.hash),
+        }),
         started_at: run.started_at.to_string(),
         version: run.version.as_str().into(),
     }

@@ -17,8 +17,8 @@ use crate::model::verdict::{IgnoreReason, Rule};
 use crate::money::{Currency, Money};
 use crate::report::{
     Accounting, BreakLine, Carried, Check, CheckStatus, Delivery, DeliveryStatus, FileLine,
-    IgnoredLine, MatchLine, Outcome, OutcomeName, PendingLine, Reason, ResolvedLine, RunInfo,
-    RunReport, SourceReport, Summary, Warning,
+    IgnoredLine, LedgerEnd, MatchLine, Outcome, OutcomeName, PendingLine, Reason, ResolvedLine,
+    RunInfo, RunReport, SourceReport, Summary, Warning,
 };
 use crate::time::{Instant, Zone};
 
@@ -61,6 +61,10 @@ pub fn read(text: &str) -> Result<RunReport, ReadError> {
             version: wire.run.version.into_owned(),
             config_path: text_of(wire.run.config_path),
             config_digest: text_of(wire.run.config_digest),
+            ledger: wire.run.ledger.map(|end| LedgerEnd {
+                entries: end.entries,
+                hash: text_of(end.head),
+            }),
         },
         window: Window {
             from: bound(wire.window.from.as_deref(), Instant::MIN)?,
@@ -280,6 +284,7 @@ fn repair_of(wire: RepairWire<'_>) -> Result<Repair, ReadError> {
         planned_version: 0,
         state: word("repair state", &wire.state, RepairState::from_word)?,
         occurred_at: instant("occurred_at", &wire.occurred_at)?,
+        note: wire.note.into_owned(),
     })
 }
 

@@ -157,6 +157,12 @@ pub(super) struct LatenessWire {
 }
 
 #[derive(Serialize, Deserialize)]
+pub(super) struct LedgerWire<'a> {
+    pub(super) entries: u64,
+    pub(super) head: Option<Cow<'a, str>>,
+}
+
+#[derive(Serialize, Deserialize)]
 pub(super) struct MatchWire<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) account: Option<Cow<'a, str>>,
@@ -210,6 +216,8 @@ pub(super) struct RepairWire<'a> {
     pub(super) from: Option<SideWire<'a>>,
     pub(super) id: Cow<'a, str>,
     pub(super) intent_id: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub(super) note: Cow<'a, str>,
     pub(super) occurred_at: String,
     pub(super) operation_id: Option<Cow<'a, str>>,
     pub(super) source: Cow<'a, str>,
@@ -236,6 +244,8 @@ pub(super) struct RunWire<'a> {
     pub(super) dry_run: bool,
     pub(super) finished_at: String,
     pub(super) id: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub(super) ledger: Option<LedgerWire<'a>>,
     pub(super) started_at: String,
     pub(super) version: Cow<'a, str>,
 }
