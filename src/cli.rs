@@ -634,6 +634,12 @@ impl Cli {
             self.command,
             Command::Breaks(BreaksCommand::Ack { .. } | BreaksCommand::Close { .. })
                 | Command::Watermark(WatermarkCommand::Set(_) | WatermarkCommand::Rewind(_))
+                | Command::Repairs(
+                    RepairsCommand::Approve(_)
+                        | RepairsCommand::Reject(_)
+                        | RepairsCommand::Apply { .. }
+                        | RepairsCommand::Revert(_)
+                )
                 | Command::Intents(_)
                 | Command::Init(_)
                 | Command::Profiles(_)

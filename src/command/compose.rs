@@ -133,7 +133,7 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
     }
 }
 
-/// What a report says of the run itself.
+/// What a report says of the run itself, but for the head of the ledger.
 pub(crate) fn run_info(facts: &RunFacts<'_>) -> RunInfo {
     RunInfo {
         id: facts.run_id.to_owned(),

@@ -246,6 +246,9 @@ fn facts(gathered: &Gathered, subject: Subject) -> Vec<(&'static str, String)> {
             fact("object_id", data.object_id);
             fact("payout_id", data.payout_id);
             fact("account", data.account);
+            if data.line > 0 {
+                fact("line", &data.line.to_string());
+            }
             fact("invalid", data.invalid);
         }
         Subject::Intent(row) => {
@@ -477,6 +480,7 @@ impl Explained {
                     "class": item.class.as_str(),
                     "state": item.state.as_str(),
                     "why": item.why,
+                    "evidence": item.evidence,
                     "age_seconds": now.seconds_since(item.first_seen_at).max(0),
                     "first_seen_run": item.first_seen_run,
                     "last_seen_run": detail.last_seen_run,

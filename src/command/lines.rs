@@ -182,6 +182,8 @@ fn open_items(slices: &[Slice], breaks: &[BreakLine]) -> BTreeMap<Currency, Open
 /// The processor's rows in scope by civil day.
 pub(super) fn days(slices: &[Slice], zone: &Zone) -> Vec<DayLine> {
     let mut days: BTreeMap<Instant, (Instant, DayLine)> = BTreeMap::new();
+    // Rows come by time, mostly: the last day is asked first.
+    let mut last = (Instant::MAX, Instant::MIN);
     for slice in slices {
         let times = &slice.gathered.recognised.operations.occurred_at;
         for (row, verdict) in slice.outcome.operations.iter().enumerate() {
@@ -189,12 +191,19 @@ pub(super) fn days(slices: &[Slice], zone: &Zone) -> Vec<DayLine> {
                 continue;
             }
             let at = times[row];
-            let known = days
-                .range(..=at)
-                .next_back()
-                .filter(|(_, (end, _))| at < *end);
+            let known = if last.0 <= at && at < last.1 {
+                Some(last)
+            } else {
+                let before = days.range(..=at).next_back();
+                before
+                    .map(|(start, (end, _))| (*start, *end))
+                    .filter(|(_, end)| at < *end)
+            };
             let start = match known {
-                Some((start, _)) => *start,
+                Some((start, end)) => {
+                    last = (start, end);
+                    start
+                }
                 None => {
                     let Some(date) = zone.date_of(at) else {
                         continue;

@@ -146,6 +146,7 @@ impl Progress {
             (ProgressMode::Log, _) => Shown::Log(LogLines::begin(LOG_EVERY)),
             (_, Some(target)) => {
                 let bar = ProgressBar::with_draw_target(None, target);
+                bar.set_style(style("{spinner} {msg}"));
                 bar.enable_steady_tick(Duration::from_millis(1000 / u64::from(FRAMES_PER_SECOND)));
                 Shown::Bar(bar)
             }

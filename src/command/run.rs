@@ -126,7 +126,7 @@ async fn open_and_run(
             outside
                 .tell(&mut report, job, None::<&mut AnyStore>, world)
                 .await;
-            outside.say_last_words(report.outcome.exit, Some(&report), None);
+            outside.say_last_words(job, &report);
             deliver::deliver(&report, common, Some(settings), world)?;
             Ok(report.outcome.exit)
         }
@@ -172,7 +172,9 @@ impl Outside<'_> {
         self.channels
             .fail(failure, run, store, now, is_hurried)
             .await;
-        self.say_last_words(failure.exit, None, Some(failure));
+        if let Some(path) = &self.last_words {
+            metrics::last_words(path, failure.exit, None, Some(failure));
+        }
     }
 
     /// Gauges, once the end of the run is recorded.
@@ -189,9 +191,10 @@ impl Outside<'_> {
         }
     }
 
-    fn say_last_words(&self, exit: Exit, report: Option<&RunReport>, failure: Option<&Failure>) {
+    fn say_last_words(&self, job: &Job<'_>, report: &RunReport) {
         if let Some(path) = &self.last_words {
-            metrics::last_words(path, exit, report, failure);
+            let seen = deliver::seen_outside(report, Some(job.settings));
+            metrics::last_words(path, report.outcome.exit, Some(&seen), None);
         }
     }
 }
@@ -283,7 +286,7 @@ async fn judge_and_tell<S: Store + Outbox>(
     outside
         .tell(&mut report, job, Some(&mut *store), world)
         .await;
-    outside.say_last_words(report.outcome.exit, Some(&report), None);
+    outside.say_last_words(job, &report);
     let delivered = deliver::deliver(&report, common, Some(job.settings), world);
     if !job.is_dry_run {
         let mut json = Vec::new();

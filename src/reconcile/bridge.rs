@@ -3,7 +3,9 @@
 //! Amounts are those that the customer saw, before the processor's fees. Our rows count as they stood before this run's
 //! repairs: what a repair brings in order is explained by the class of its break.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
+
+use hashbrown::HashMap;
 
 use super::{Outcome, Snapshot};
 use crate::model::statement::{Bridge, Side};
@@ -39,24 +41,31 @@ pub fn bridge<S: std::hash::BuildHasher>(
             of_intent.entry(found.intent_id.as_str()).or_insert(class);
         }
     }
-    let mut partner_of_operation: HashMap<usize, usize> = HashMap::new();
-    let mut partner_of_intent: HashMap<usize, usize> = HashMap::new();
+    // Rows beside rows, by index: a batch may hold millions.
+    let mut partner_of_operation = vec![NOBODY; operations.len()];
+    let mut partner_of_intent = vec![NOBODY; intents.len()];
     for pair in &outcome.matches {
-        partner_of_operation.insert(pair.operation, pair.intent);
-        partner_of_intent.insert(pair.intent, pair.operation);
+        partner_of_operation[pair.operation] = index(pair.intent);
+        partner_of_intent[pair.intent] = index(pair.operation);
     }
     // A row that no break names follows the row it is linked with, or hangs on.
-    let mut intent_of: HashMap<usize, usize> = HashMap::new();
+    let mut intent_of = vec![NOBODY; operations.len()];
     for (row, link) in snapshot.links.iter().enumerate() {
         if let Some(link) = link {
-            intent_of.insert(row, link.intent);
+            intent_of[row] = index(link.intent);
         }
     }
     for link in &outcome.links {
-        intent_of.insert(link.operation, link.intent);
+        intent_of[link.operation] = index(link.intent);
     }
     let mut of_linked: HashMap<usize, &'static str> = HashMap::new();
-    for (&operation, &intent) in &intent_of {
+    for (operation, &intent) in intent_of.iter().enumerate() {
+        let Some(intent) = row_of(intent) else {
+            continue;
+        };
+        if of_operation.is_empty() || outcome.intents[intent] == Disposition::Matched {
+            continue;
+        }
         let row = operations.get(operation);
         if let Some(class) = of_operation.get(&(row.account, row.operation_id)) {
             let least = of_linked.entry(intent).or_insert(class);
@@ -84,16 +93,12 @@ pub fn bridge<S: std::hash::BuildHasher>(
         let broken = of_operation.get(&(data.account, data.operation_id));
         let code = match (broken, verdict) {
             (Some(class), _) => Some(*class),
-            (None, Disposition::Matched) => {
-                let partner = partner_of_operation.get(&row);
-                Some(match partner {
-                    Some(&intent) if is_told(intent) => MATCHED,
-                    _ => ELSEWHERE,
-                })
-            }
-            (None, Disposition::Unmatched) => intent_of
-                .get(&row)
-                .and_then(|&intent| named.get(intents.get(intent).intent_id))
+            (None, Disposition::Matched) => Some(match row_of(partner_of_operation[row]) {
+                Some(intent) if is_told(intent) => MATCHED,
+                _ => ELSEWHERE,
+            }),
+            (None, Disposition::Unmatched) => row_of(intent_of[row])
+                .and_then(|intent| named.get(intents.get(intent).intent_id))
                 .or_else(|| of_operation.get(&(data.account, data.parent_id)))
                 .copied()
                 .or(Some(UNMATCHED)),
@@ -112,8 +117,8 @@ pub fn bridge<S: std::hash::BuildHasher>(
         let amount = i128::from(data.amount_minor) * i128::from(data.kind.direction());
         let bridge = bridges.entry(data.currency).or_default();
         bridge.local += amount;
-        let partner = partner_of_intent.get(&row);
-        let of_partner = partner.and_then(|&operation| {
+        let partner = row_of(partner_of_intent[row]);
+        let of_partner = partner.and_then(|operation| {
             let other = operations.get(operation);
             of_operation.get(&(other.account, other.operation_id))
         });
@@ -125,7 +130,7 @@ pub fn bridge<S: std::hash::BuildHasher>(
         let code = match (broken, verdict) {
             (Some(class), _) => Some(*class),
             (None, Disposition::Matched) => Some(match partner {
-                Some(&operation) if outcome.operations[operation] != Disposition::OutOfScope => {
+                Some(operation) if outcome.operations[operation] != Disposition::OutOfScope => {
                     MATCHED
                 }
                 _ => ELSEWHERE,
@@ -143,6 +148,17 @@ pub fn bridge<S: std::hash::BuildHasher>(
         }
     }
     bridges
+}
+
+/// No row.
+const NOBODY: u32 = u32::MAX;
+
+fn index(row: usize) -> u32 {
+    u32::try_from(row).expect("fewer than four billion rows in one batch")
+}
+
+fn row_of(index: u32) -> Option<usize> {
+    (index != NOBODY).then_some(index as usize)
 }
 
 const MATCHED: &str = "matched";

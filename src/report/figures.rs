@@ -142,7 +142,7 @@ pub fn cause(code: &str) -> String {
         "no_money" => "rows that moved none".to_owned(),
         "abandoned" => "abandoned".to_owned(),
         "returned_in_full" => "came and went back in full".to_owned(),
-        class => format!("break: {class}"),
+        class => class.to_owned(),
     }
 }
 

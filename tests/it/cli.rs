@@ -105,11 +105,114 @@ fn json_is_json_however_much_is_logged() {
         "report latest",
         "watermark show",
         "status",
+        "check",
+        "explain ch_1",
+        "explain A",
+        "BREAK",
     ] {
-        let told = scene.now(&format!("{line} -f json -vv"));
+        let line = match line {
+            "BREAK" => format!("breaks show {}", open_break(&scene, "amount_mismatch")),
+            line => line.to_owned(),
+        };
+        let mut command = scene.command(&format!(
+            "{line} -f json -vv --log-format json --as-of {NOW}"
+        ));
+        command.env("PAYSWEEP_LOG", "trace");
+        let told = Told::from(command.output().expect("it starts"));
         assert!(told.json().is_object(), "{line}");
         assert!(!told.stdout.contains('\u{1b}'), "{line}");
+        for log in told.stderr.lines() {
+            let entry: Value =
+                serde_json::from_str(log).unwrap_or_else(|error| panic!("{error}: {log}"));
+            assert!(entry.is_object(), "{log}");
+        }
+        // The last line tells how it ended, where it did not end with 0.
+        let last = told.stderr.lines().last().unwrap_or_default();
+        assert_eq!(
+            last.contains("\"type\":\"exit\""),
+            told.code != 0,
+            "{line}: {last}"
+        );
     }
+    assert!(scene.say("schema report").json().is_object());
+    for line in ["init -f json", "profiles list -f json", "migrate -f json"] {
+        assert_eq!(scene.say(line).code, 2, "{line} has no JSON, and says so");
+    }
+}
+
+#[test]
+fn without_a_terminal_nothing_moves_a_cursor_or_takes_a_line_back() {
+    let scene = Scene::mismatch();
+    for line in [
+        "run",
+        "run -f html",
+        "run -f markdown",
+        "diff",
+        "breaks list",
+        "repairs list",
+        "runs list",
+        "report latest",
+        "watermark show",
+        "status",
+        "check",
+        "explain ch_1",
+        "help",
+        "help dates",
+        "profiles list",
+        "completions bash",
+        "nonsense",
+        "run --progress log",
+        "run --progress auto",
+    ] {
+        let mut command = scene.command(&format!("{line} --as-of {NOW}"));
+        if ["help", "nonsense", "completions"]
+            .iter()
+            .any(|it| line.starts_with(it))
+        {
+            command = scene.command(line);
+        }
+        // Not even where nobody asked for no colour.
+        command.env_remove("NO_COLOR");
+        let told = Told::from(command.output().expect("it starts"));
+        for text in [&told.stdout, &told.stderr] {
+            assert!(!text.contains(['\r', '\u{1b}']), "{line}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn init_finds_out_what_the_files_beside_it_say() {
+    let scene = Scene::new(
+        "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\n",
+        "A,charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,ch_1\n",
+    );
+    std::fs::rename(scene.path("operations.csv"), scene.path("march export.csv")).expect("renamed");
+    std::fs::rename(scene.path("intents.csv"), scene.path("ours.csv")).expect("renamed");
+    let told = scene.say("init new.toml");
+    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+    for part in [
+        "march export.csv is read by profile canonical",
+        "ours.csv is your own side",
+    ] {
+        assert!(told.stdout.contains(part), "{part}: {}", told.stdout);
+    }
+    let text = std::fs::read_to_string(scene.path("new.toml")).expect("a file");
+    assert!(
+        text.contains("start   = \"2026-03-09T00:00:00Z\""),
+        "{text}"
+    );
+    for (line, code) in [("check", 0), ("run -n", 0), ("run", 0)] {
+        let told = scene.now(&format!("{line} -c new.toml"));
+        assert_eq!(told.code, code, "{line}: {} {}", told.stdout, told.stderr);
+    }
+    // Two files that could be it: nothing is guessed.
+    std::fs::copy(scene.path("march export.csv"), scene.path("april.csv")).expect("copied");
+    let told = scene.say("init other.toml");
+    assert!(
+        told.stdout.contains("set profile, files and start"),
+        "{}",
+        told.stdout
+    );
 }
 
 #[test]

@@ -231,14 +231,14 @@ fn one_statement(page: &mut String, line: &Statement) {
     let bridge = &line.bridge;
     put!(
         page,
-        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"both sides in {currency}\"><table>\n<caption>Both sides, and why they differ</caption>\n<thead><tr><th scope=\"col\">cause</th><th class=\"n\" scope=\"col\">rows</th><th class=\"n\" scope=\"col\">processor</th><th class=\"n\" scope=\"col\">local</th><th class=\"n\" scope=\"col\">difference</th></tr></thead>\n<tbody>\n"
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"both sides in {currency}\"><table>\n<caption>Both sides, and why they differ</caption>\n<thead><tr><th scope=\"col\">cause</th><th class=\"n rows\" scope=\"col\">rows</th><th class=\"n\" scope=\"col\">processor</th><th class=\"n\" scope=\"col\">local</th><th class=\"n\" scope=\"col\">difference</th></tr></thead>\n<tbody>\n"
     );
     let mut explained: Vec<_> = bridge.explained.iter().collect();
     explained.sort_by_key(|cause| figures::place(&cause.code));
     for cause in explained {
         put!(
             page,
-            "<tr><th class=\"plain\" scope=\"row\">{}</th><td class=\"n\">{} / {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+            "<tr><th class=\"plain\" scope=\"row\">{}</th><td class=\"n rows\">{} / {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
             esc(&figures::cause(&cause.code)),
             cause.operations,
             cause.intents,
@@ -249,7 +249,7 @@ fn one_statement(page: &mut String, line: &Statement) {
     }
     put!(
         page,
-        "<tr class=\"sum\"><th scope=\"row\">total</th><td></td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n</tbody>\n</table></div>\n",
+        "<tr class=\"sum\"><th scope=\"row\">total</th><td class=\"rows\"></td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n</tbody>\n</table></div>\n",
         amount(bridge.processor),
         amount(bridge.local),
         amount(bridge.difference())
