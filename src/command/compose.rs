@@ -8,12 +8,13 @@ use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Seve
 use crate::model::intent::Intents;
 use crate::model::repair::Repair;
 use crate::model::run::{Basis, Window};
+use crate::model::statement::Statement;
 use crate::model::verdict::Disposition;
 use crate::money::format_minor;
 use crate::reconcile::{self, Finding, Outcome};
 use crate::report::{
-    BreakLine, Carried, Check, CheckStatus, FileLine, Include, OutcomeName, Reason, RunInfo,
-    RunReport, SourceReport, Warning,
+    BreakLine, Carried, Check, CheckStatus, FileLine, Include, LedgerEnd, OutcomeName, Reason,
+    RunInfo, RunReport, SourceReport, Warning,
 };
 use crate::settings::window::WindowChoice;
 use crate::settings::{FailOn, Settings};
@@ -21,7 +22,7 @@ use crate::source::feed::Asked;
 use crate::time::{Instant, Zone};
 
 use super::lines;
-use super::told::Told;
+use super::told::{Slice, Told};
 
 /// What a report says of the run itself.
 pub struct RunFacts<'a> {
@@ -81,6 +82,7 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
     };
     let outcome = verdict(&breaks, &carried.breaks, told, facts, common);
     let elsewhere = told.told_by_others();
+    let statement = lines::statement(&told.slices, &elsewhere, &breaks);
     let accounting = lines::accounting(&told.slices, &elsewhere);
     let each = || told.slices.iter().zip(&elsewhere);
     let window = told
@@ -89,25 +91,18 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
         .map_or_else(|| window_of(facts), |slice| slice.frame.window);
     RunReport {
         run: RunInfo {
-            id: facts.run_id.to_owned(),
-            command: facts.command.to_owned(),
-            is_dry_run: facts.is_dry_run,
-            as_of: facts.as_of,
-            started_at: facts.started_at,
-            finished_at: facts.finished_at,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            config_path: facts
-                .settings
-                .map_or_else(String::new, |settings| settings.path.display().to_string()),
-            config_digest: facts
-                .settings
-                .map_or_else(String::new, |settings| settings.digest.clone()),
+            ledger: told.ledger.as_ref().map(|head| LedgerEnd {
+                entries: head.entries,
+                hash: head.hash.clone(),
+            }),
+            ..run_info(facts)
         },
         window,
         zone: facts.zone.clone(),
         outcome,
         sources: sources(told),
         totals: lines::totals(&told.slices),
+        days: lines::days(&told.slices, &facts.zone),
         summary: lines::summary(&told.slices, &accounting, &elsewhere),
         accounting,
         breaks,
@@ -118,8 +113,10 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
             .collect(),
         carried,
         resolved: told.slices.iter().flat_map(lines::resolved).collect(),
-        checks: checks(told, facts),
+        checks: checks(told, facts, &statement),
+        statement,
         warnings: warnings(told, facts),
+        deliveries: Vec::new(),
         matches: common
             .includes(Include::Matches)
             .then(|| told.slices.iter().flat_map(lines::matches).collect()),
@@ -133,6 +130,26 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
                 .flat_map(|(slice, elsewhere)| lines::ignored(slice, elsewhere))
                 .collect()
         }),
+    }
+}
+
+/// What a report says of the run itself.
+pub(crate) fn run_info(facts: &RunFacts<'_>) -> RunInfo {
+    RunInfo {
+        id: facts.run_id.to_owned(),
+        command: facts.command.to_owned(),
+        is_dry_run: facts.is_dry_run,
+        as_of: facts.as_of,
+        started_at: facts.started_at,
+        finished_at: facts.finished_at,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ledger: None,
+        config_path: facts
+            .settings
+            .map_or_else(String::new, |settings| settings.path.display().to_string()),
+        config_digest: facts
+            .settings
+            .map_or_else(String::new, |settings| settings.digest.clone()),
     }
 }
 
@@ -186,6 +203,18 @@ fn verdict(
                 message: format!("source {source}: {}", failure.what),
             },
         ));
+    }
+    for slice in &told.slices {
+        if let Some(failure) = &slice.not_carried {
+            reasons.push((
+                failure.exit,
+                Reason {
+                    code: failure.exit.name().to_owned(),
+                    count: 1,
+                    message: format!("source {}: {}", slice.name, failure.what),
+                },
+            ));
+        }
     }
     for (source, broken) in told.broken_off() {
         reasons.push((
@@ -292,6 +321,7 @@ fn sources(told: &Told) -> Vec<SourceReport> {
                 sha256: file.sha256.clone(),
             })
             .collect(),
+        lateness: lines::lateness(slice),
     });
     let failed = told.failed_sources.iter().map(|name| SourceReport {
         name: name.clone(),
@@ -303,11 +333,12 @@ fn sources(told: &Told) -> Vec<SourceReport> {
         watermark_before: None,
         watermark_after: None,
         files: Vec::new(),
+        lateness: None,
     });
     judged.chain(failed).collect()
 }
 
-fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
+fn checks(told: &Told, facts: &RunFacts<'_>, statement: &[Statement]) -> Vec<Check> {
     let check = |name: &str, status, detail: String| Check {
         name: name.to_owned(),
         status,
@@ -318,6 +349,7 @@ fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
         CheckStatus::Pass,
         "matched + pending + ignored + unmatched = read, on both sides, in rows and in sums per currency".to_owned(),
     )];
+    checks.extend(statement_check(statement));
     for slice in &told.slices {
         let coverage = if let Some(asked) = &slice.feed.asked {
             checks.extend(asked_checks(&slice.name, asked));
@@ -362,6 +394,7 @@ fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
                 detail,
             ));
         }
+        checks.extend(held_back(slice));
         for (&currency, &sum) in &slice.outcome.deltas {
             let detail = format!(
                 "matches differ by {} {currency} in all, as declared",
@@ -394,6 +427,58 @@ fn checks(told: &Told, facts: &RunFacts<'_>) -> Vec<Check> {
     }
     checks.extend(told.checks.iter().cloned());
     checks
+}
+
+/// What conditions of `[repair]` kept from being written, class by class, with the first reason in full.
+fn held_back(slice: &Slice) -> Vec<Check> {
+    let mut by_class: BTreeMap<BreakClass, Vec<&str>> = BTreeMap::new();
+    for held in &slice.outcome.held_back {
+        by_class.entry(held.class).or_default().push(&held.reason);
+    }
+    by_class
+        .into_iter()
+        .map(|(class, reasons)| {
+            let more = match reasons.len() {
+                1 => String::new(),
+                number => format!("; and {} more", number - 1),
+            };
+            Check {
+                name: format!("policy {class} {}", slice.name),
+                status: CheckStatus::Info,
+                detail: format!("no repair was written: {}{more}", reasons[0]),
+            }
+        })
+        .collect()
+}
+
+/// Whether the statement of each currency closes to zero.
+fn statement_check(statement: &[Statement]) -> Option<Check> {
+    let open: Vec<String> = statement
+        .iter()
+        .filter(|line| !line.closes())
+        .map(|line| {
+            let amount = |minor| format_minor(minor, line.currency);
+            format!(
+                "{} is left over in {} between what was open and what is, {} between the two sides",
+                amount(line.items.residual()),
+                line.currency,
+                amount(line.bridge.residual())
+            )
+        })
+        .collect();
+    let (status, detail) = match (statement.is_empty(), open.is_empty()) {
+        (true, _) => return None,
+        (false, true) => (
+            CheckStatus::Pass,
+            "what was open and what is, and the totals of the two sides, are explained to the last unit".to_owned(),
+        ),
+        (false, false) => (CheckStatus::Fail, open.join("; ")),
+    };
+    Some(Check {
+        name: "statement".to_owned(),
+        status,
+        detail,
+    })
 }
 
 /// What asking a processor came to.

@@ -3,12 +3,18 @@
 //! An intent that no source owns may be judged in several slices: on hold at one source, paid at another. It is told and
 //! counted with its strongest verdict.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use crate::model::breaks::{Break, BreakState};
 use crate::model::run::{Tally, Total};
+use crate::model::statement::{Bridge, DayLine, Lateness, OpenItems, Statement};
 use crate::model::verdict::Disposition;
 use crate::money::{Currency, Money};
-use crate::report::{Accounting, IgnoredLine, MatchLine, PendingLine, ResolvedLine, Summary};
+use crate::reconcile::{Seen, bridge};
+use crate::report::{
+    Accounting, BreakLine, IgnoredLine, MatchLine, PendingLine, ResolvedLine, Summary,
+};
+use crate::time::{Instant, Zone, day_range};
 
 use super::told::Slice;
 
@@ -84,8 +90,166 @@ pub(super) fn resolved(slice: &Slice) -> Vec<ResolvedLine> {
             class: item.class,
             intent_id: item.intent_id.clone(),
             operation_id: item.operation_id.clone(),
+            money: item.at_risk(),
         })
         .collect()
+}
+
+/// The statement of each currency: what was open and is, and why the two sides differ.
+pub(super) fn statement(
+    slices: &[Slice],
+    told_by_others: &[HashSet<usize>],
+    breaks: &[BreakLine],
+) -> Vec<Statement> {
+    let mut bridges: BTreeMap<Currency, Bridge> = BTreeMap::new();
+    for (slice, elsewhere) in slices.iter().zip(told_by_others) {
+        let snapshot = slice.gathered.snapshot();
+        for (currency, part) in bridge::bridge(&snapshot, &slice.outcome, elsewhere) {
+            bridges.entry(currency).or_default().add(&part);
+        }
+    }
+    let mut items = open_items(slices, breaks);
+    let currencies: BTreeSet<Currency> = bridges.keys().chain(items.keys()).copied().collect();
+    currencies
+        .into_iter()
+        .map(|currency| Statement {
+            currency,
+            items: items.remove(&currency).unwrap_or_default(),
+            bridge: bridges.remove(&currency).unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// What was open before the run against what is open after it. `closing` is counted from the breaks that are told, all
+/// else from what the store held, so that one proves the other.
+fn open_items(slices: &[Slice], breaks: &[BreakLine]) -> BTreeMap<Currency, OpenItems> {
+    let is_open = |item: &&Break| matches!(item.state, BreakState::Open | BreakState::Acknowledged);
+    let before: BTreeMap<&str, &Break> = slices
+        .iter()
+        .flat_map(|slice| &slice.gathered.open)
+        .filter(is_open)
+        .map(|item| (item.id.as_str(), item))
+        .collect();
+    let resolved: HashSet<&str> = slices
+        .iter()
+        .flat_map(|slice| &slice.outcome.resolved)
+        .map(String::as_str)
+        .collect();
+    let after: BTreeMap<&str, &BreakLine> = breaks
+        .iter()
+        .map(|line| (line.item.id.as_str(), line))
+        .collect();
+    let mut all: BTreeMap<Currency, OpenItems> = BTreeMap::new();
+    let mut add = |item: &Break, sign: i128, part: fn(&mut OpenItems) -> &mut i128| {
+        if let Some(money) = item.at_risk() {
+            *part(all.entry(money.currency).or_default()) += sign * i128::from(money.minor).abs();
+        }
+    };
+    for (id, item) in &before {
+        add(item, 1, |items| &mut items.opening);
+        match after.get(id) {
+            None if resolved.contains(id) => add(item, 1, |items| &mut items.cleared),
+            // It is neither told nor over: the residual shows it.
+            None => {}
+            Some(line) => {
+                add(&line.item, 1, |items| &mut items.changed);
+                add(item, -1, |items| &mut items.changed);
+                if !line.stays() {
+                    add(&line.item, 1, |items| &mut items.cleared);
+                }
+            }
+        }
+    }
+    for line in breaks {
+        let is_known = before.contains_key(line.item.id.as_str());
+        // What a person closed, and the evidence is the same, is no open item.
+        if !is_known && line.item.state != BreakState::Closed {
+            add(&line.item, 1, |items| &mut items.new);
+            if !line.stays() {
+                add(&line.item, 1, |items| &mut items.cleared);
+            }
+        }
+        if line.stays() {
+            add(&line.item, 1, |items| &mut items.closing);
+            if line.item.state == BreakState::Acknowledged {
+                add(&line.item, 1, |items| &mut items.acknowledged);
+            }
+        }
+    }
+    all
+}
+
+/// The processor's rows in scope by civil day.
+pub(super) fn days(slices: &[Slice], zone: &Zone) -> Vec<DayLine> {
+    let mut days: BTreeMap<Instant, (Instant, DayLine)> = BTreeMap::new();
+    for slice in slices {
+        let times = &slice.gathered.recognised.operations.occurred_at;
+        for (row, verdict) in slice.outcome.operations.iter().enumerate() {
+            if *verdict == Disposition::OutOfScope {
+                continue;
+            }
+            let at = times[row];
+            let known = days
+                .range(..=at)
+                .next_back()
+                .filter(|(_, (end, _))| at < *end);
+            let start = match known {
+                Some((start, _)) => *start,
+                None => {
+                    let Some(date) = zone.date_of(at) else {
+                        continue;
+                    };
+                    let Some((start, end)) = day_range(date, zone) else {
+                        continue;
+                    };
+                    let line = DayLine {
+                        day: date.to_string(),
+                        matched: 0,
+                        pending: 0,
+                        ignored: 0,
+                        unmatched: 0,
+                    };
+                    days.insert(start, (end, line));
+                    start
+                }
+            };
+            let Some((_, line)) = days.get_mut(&start) else {
+                continue;
+            };
+            match verdict {
+                Disposition::OutOfScope => {}
+                Disposition::Matched => line.matched += 1,
+                Disposition::Pending => line.pending += 1,
+                Disposition::Ignored(_) => line.ignored += 1,
+                Disposition::Unmatched => line.unmatched += 1,
+            }
+        }
+    }
+    days.into_values().map(|(_, line)| line).collect()
+}
+
+/// How late the rows of a source arrived; `None` where no run read it before.
+pub(super) fn lateness(slice: &Slice) -> Option<Lateness> {
+    let (mark, spans) = (slice.watermark_before?, slice.spans_of_next_run()?);
+    let mut lateness = Lateness {
+        late: vec![0; Lateness::BOUNDS.len() + 1],
+        lag_seconds: spans.0,
+        lookback_seconds: spans.1,
+        ..Lateness::default()
+    };
+    let seen = &slice.gathered.recognised.seen;
+    let times = &slice.gathered.recognised.operations.occurred_at;
+    for row in (0..seen.len()).filter(|&row| seen[row] == Seen::New) {
+        if slice.outcome.operations[row] == Disposition::OutOfScope {
+            continue;
+        }
+        lateness.arrived += 1;
+        let seconds = mark.seconds_since(times[row]);
+        if seconds > 0 {
+            lateness.count(seconds);
+        }
+    }
+    Some(lateness)
 }
 
 pub(super) fn matches(slice: &Slice) -> Vec<MatchLine> {

@@ -5,26 +5,33 @@
 //! | [`run`] | `run`: the straight line |
 //! | `prepare` | each source with its profile, the files of both sides |
 //! | `own_side` | our own side: a file, the store's table, or the company's |
+//! | `carry` | repairs on their way into the company's own table |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
 //! | `second_look` | single rows that are asked for by their id |
 //! | `told` | what there is to tell: slices as they were judged, and failures |
 //! | [`compose`], `lines` | the report of a run: outcome and exit code; sums and lists |
 //! | [`deliver`] | where it is told: stdout and files |
+//! | `alert`, `metrics` | who else is told: channels, monitors |
 //! | [`diff`] | `diff`: the same line without a memory |
-//! | [`breaks`], [`repairs`], [`runs`] | the human loop and history |
+//! | [`breaks`], [`repairs`], `export`, [`runs`] | the human loop and history |
 //! | [`watermark`] | `watermark show`, `set`, `rewind` |
 //! | [`intents`] | `intents import` |
+//! | `explain` | why a row matched, or what stopped it |
 //! | [`check`], [`status`] | is it set up right, is it up to date? |
-//! | [`init`], [`profiles`], [`migrate`] | set-up and reference |
+//! | [`init`], [`profiles`], [`migrate`], `reference` | set-up and reference |
 //! | [`progress`] | a sign of life on a terminal |
 //! | [`interrupt`], `held` | being asked to stop; holding a source meanwhile |
 
+mod alert;
 pub mod breaks;
+mod carry;
 pub mod check;
 pub mod compose;
 pub mod deliver;
 pub mod diff;
+mod explain;
+mod export;
 mod frame;
 pub mod gather;
 mod held;
@@ -32,11 +39,13 @@ pub mod init;
 pub mod intents;
 pub mod interrupt;
 mod lines;
+mod metrics;
 pub mod migrate;
 mod own_side;
 mod prepare;
 pub mod profiles;
 pub mod progress;
+mod reference;
 pub mod repairs;
 pub mod run;
 pub mod runs;
@@ -71,6 +80,8 @@ pub struct World<'a> {
     pub interrupt: Interrupt,
     /// Whether stdout is a terminal.
     pub is_stdout_terminal: bool,
+    /// Width of the terminal that stdout is, in columns; `None` = it is none.
+    pub columns: Option<usize>,
     /// Whether stderr is a terminal.
     pub is_stderr_terminal: bool,
 }
@@ -98,7 +109,7 @@ pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> 
         Command::Diff(arguments) => diff::execute(arguments, common, world).await,
         other => {
             let interrupt = world.interrupt.clone();
-            match interrupt.or(short(other, common, world)).await {
+            match Box::pin(interrupt.or(short(other, common, world))).await {
                 Ok(done) => done,
                 Err(stopped) => Err(stopped
                     .state("the open transaction was rolled back; what was written before stands")),
@@ -132,6 +143,10 @@ async fn short(
             profiles::infer(file, name.as_deref(), world)
         }
         Command::Migrate => migrate::execute(common, world).await,
+        Command::Explain { id } => Box::pin(explain::execute(id, common, world)).await,
+        Command::Completions { shell } => reference::completions(*shell, world),
+        Command::Man { to } => reference::man(to.as_deref(), world),
+        Command::Schema { name } => reference::schema(*name, world),
     }
 }
 
@@ -195,10 +210,17 @@ pub(crate) fn typed_id(id: &str) -> Result<&str, Failure> {
     }
 }
 
-/// Who did something by hand: the user of the machine, as the environment names it.
-pub(crate) fn person(world: &World<'_>) -> String {
+/// Who started something; empty where the environment names nobody.
+pub(crate) fn named_person(world: &World<'_>) -> String {
     ["PAYSWEEP_USER", "SUDO_USER", "USER", "LOGNAME"]
         .into_iter()
         .find_map(|name| (world.env)(name).filter(|value| !value.is_empty()))
+        .unwrap_or_default()
+}
+
+/// Who did something by hand: the user of the machine, as the environment names it.
+pub(crate) fn person(world: &World<'_>) -> String {
+    Some(named_person(world))
+        .filter(|name| !name.is_empty())
         .unwrap_or_else(|| "unknown".to_owned())
 }

@@ -7,23 +7,62 @@
     reason = "how long a person has waited is nobody else's business, and reaches no report"
 )]
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use crate::cli::ProgressMode;
+use crate::model::words;
 use crate::report::sanitise::clean;
 
 /// How often a bar is drawn, in frames per second.
 const FRAMES_PER_SECOND: u8 = 8;
-/// How often a line is logged while one step goes on.
-const LOG_EVERY: Duration = Duration::from_secs(10);
+/// How often a line is told while one step goes on.
+const LOG_EVERY: Duration = Duration::from_secs(30);
+
+words! {
+    /// What a run spends its time with.
+    Stage {
+        /// Reading the processor's side.
+        Fetch = "fetch",
+        /// Reading our own side and what is stored.
+        Load = "load",
+        /// Comparing.
+        Compare = "compare",
+        /// Writing to the store.
+        Apply = "apply",
+        /// Telling.
+        Report = "report",
+    }
+}
+
+/// How long each stage of a run took.
+#[derive(Clone, Debug, Default)]
+pub struct Stages {
+    took: BTreeMap<Stage, Duration>,
+}
+
+impl Stages {
+    /// How long a stage took, over all sources.
+    pub fn of(&self, stage: Stage) -> Duration {
+        self.took.get(&stage).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, stage: Stage, took: Duration) {
+        *self.took.entry(stage).or_default() += took;
+    }
+}
 
 /// What is shown of a run while it goes on.
 #[derive(Debug)]
 pub struct Progress {
     shown: Shown,
+    stages: Stages,
+    current: Option<(Stage, Instant)>,
 }
 
 #[derive(Debug)]
@@ -33,11 +72,61 @@ enum Shown {
     Log(LogLines),
 }
 
+/// A thread that tells every half minute which step goes on, and for how long.
 #[derive(Debug)]
 struct LogLines {
-    step: String,
+    step: Arc<Mutex<Step>>,
+    /// The thread ends when this does.
+    _stop: Sender<()>,
+}
+
+#[derive(Debug)]
+struct Step {
+    name: String,
     rows: u64,
-    logged_at: Instant,
+    begun: Instant,
+}
+
+impl LogLines {
+    fn begin(every: Duration) -> LogLines {
+        let step = Arc::new(Mutex::new(Step {
+            name: String::new(),
+            rows: 0,
+            begun: Instant::now(),
+        }));
+        let (stop, stopped) = channel();
+        let shared = Arc::clone(&step);
+        let telling = move || {
+            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                tell(&shared);
+            }
+        };
+        // Without a thread nothing is told while a step goes on, which hurts nobody.
+        let _ = std::thread::Builder::new()
+            .name("progress".to_owned())
+            .spawn(telling);
+        LogLines { step, _stop: stop }
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Step)) {
+        change(&mut self.step.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+fn tell(step: &Mutex<Step>) {
+    let step = step.lock().unwrap_or_else(PoisonError::into_inner);
+    let rows = if step.rows > 0 {
+        format!(", {} rows", step.rows)
+    } else {
+        String::new()
+    };
+    let seconds = step.begun.elapsed().as_secs();
+    // Nothing is left to be done when stderr is gone.
+    let _ = writeln!(
+        io::stderr(),
+        "progress: {} for {seconds} s{rows}",
+        clean(&step.name)
+    );
 }
 
 impl Progress {
@@ -54,22 +143,47 @@ impl Progress {
             ProgressMode::Auto | ProgressMode::Never | ProgressMode::Log => None,
         };
         let shown = match (mode, target) {
-            (ProgressMode::Log, _) => Shown::Log(LogLines {
-                step: String::new(),
-                rows: 0,
-                logged_at: Instant::now(),
-            }),
-            (_, Some(target)) => Shown::Bar(ProgressBar::with_draw_target(None, target)),
+            (ProgressMode::Log, _) => Shown::Log(LogLines::begin(LOG_EVERY)),
+            (_, Some(target)) => {
+                let bar = ProgressBar::with_draw_target(None, target);
+                bar.enable_steady_tick(Duration::from_millis(1000 / u64::from(FRAMES_PER_SECOND)));
+                Shown::Bar(bar)
+            }
             (_, None) => Shown::Nothing,
         };
-        Progress { shown }
+        Progress {
+            shown,
+            stages: Stages::default(),
+            current: None,
+        }
     }
 
     /// Nothing is shown.
     pub fn silent() -> Progress {
         Progress {
             shown: Shown::Nothing,
+            stages: Stages::default(),
+            current: None,
         }
+    }
+
+    /// A stage begins; the one before ends.
+    pub fn stage(&mut self, stage: Stage, step: &str, rows: Option<u64>) {
+        self.turn(Some(stage));
+        self.step(step, rows);
+    }
+
+    fn turn(&mut self, next: Option<Stage>) {
+        if let Some((stage, begun)) = self.current.take() {
+            self.stages.add(stage, begun.elapsed());
+        }
+        self.current = next.map(|stage| (stage, Instant::now()));
+    }
+
+    /// How long each stage took so far.
+    pub fn stages(&mut self) -> &Stages {
+        self.turn(None);
+        &self.stages
     }
 
     /// A step begins, of so many rows where that is known: `reading operations.csv`.
@@ -80,20 +194,21 @@ impl Progress {
                 bar.reset();
                 if let Some(rows) = rows {
                     bar.set_length(rows);
-                    bar.set_style(style("{spinner} {msg} {bar:30} {human_pos} of {human_len}"));
+                    bar.set_style(style(
+                        "{spinner} {msg} {bar:20} {human_pos} of {human_len}, {per_sec}, {eta} left",
+                    ));
                 } else {
                     bar.unset_length();
-                    bar.set_style(style("{spinner} {msg} {human_pos}"));
+                    bar.set_style(style("{spinner} {msg} for {elapsed}"));
                 }
                 bar.set_message(clean(step).into_owned());
                 bar.tick();
             }
-            Shown::Log(log) => {
-                tracing::info!(step, "begins");
-                step.clone_into(&mut log.step);
-                log.rows = 0;
-                log.logged_at = Instant::now();
-            }
+            Shown::Log(log) => log.with(|current| {
+                step.clone_into(&mut current.name);
+                current.rows = rows.unwrap_or(0);
+                current.begun = Instant::now();
+            }),
         }
     }
 
@@ -102,13 +217,7 @@ impl Progress {
         match &mut self.shown {
             Shown::Nothing => {}
             Shown::Bar(bar) => bar.inc(rows),
-            Shown::Log(log) => {
-                log.rows += rows;
-                if log.logged_at.elapsed() >= LOG_EVERY {
-                    tracing::info!(step = log.step, rows = log.rows, "goes on");
-                    log.logged_at = Instant::now();
-                }
-            }
+            Shown::Log(log) => log.with(|current| current.rows += rows),
         }
     }
 
@@ -117,6 +226,7 @@ impl Progress {
         if let Shown::Bar(bar) = &self.shown {
             bar.finish_and_clear();
         }
+        self.shown = Shown::Nothing;
     }
 }
 
@@ -194,5 +304,18 @@ mod tests {
         ] {
             assert_eq!(has_bar(mode, is_terminal, quiet), want, "{mode}");
         }
+    }
+
+    #[test]
+    fn the_stages_of_a_run_add_up() {
+        let mut progress = Progress::silent();
+        progress.stage(Stage::Fetch, "reading", None);
+        progress.stage(Stage::Compare, "comparing", Some(3));
+        progress.stage(Stage::Fetch, "reading", None);
+        let stages = progress.stages().clone();
+        assert!(
+            stages.of(Stage::Fetch) > Duration::ZERO && stages.of(Stage::Compare) > Duration::ZERO
+        );
+        assert_eq!(stages.of(Stage::Apply), Duration::ZERO);
     }
 }

@@ -7,6 +7,7 @@
 //! Nothing flows back. A dry run is the same line up to the commit, on a store that is only read. A file source is one
 //! slice: everything of it is committed, or nothing.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cli::{CommonArgs, RunArgs};
@@ -24,20 +25,24 @@ use crate::settings::Settings;
 use crate::settings::window::{self, WindowChoice};
 use crate::source::feed::{Asked, Feed};
 use crate::source::http::Budget;
+use crate::store::any::AnyStore;
 use crate::store::contract::{
-    Begun, Claim, Commit, IntentChanges, Link, Receipt, RepairFilter, RunEnd, RunKey, RunStart,
-    Store,
+    Begun, Claim, Commit, IntentChanges, Link, Outbox, Receipt, RepairFilter, RunEnd, RunKey,
+    RunStart, Store,
 };
 use crate::time::Instant;
 
+use super::alert::Channels;
+use super::carry;
 use super::compose;
 use super::frame::{advance, follows, frame, window_of, within_reach};
 use super::gather::{Gathered, Ours, Question, gather};
 use super::held::{beside, release, renew, while_held};
 use super::interrupt::Interrupt;
+use super::metrics::{self, Ended, Metrics};
 use super::own_side::OwnSide;
 use super::prepare::Prepared;
-use super::progress::Progress;
+use super::progress::{Progress, Stage, Stages};
 use super::told::{Slice, Told};
 use super::{World, deliver, second_look};
 
@@ -69,30 +74,136 @@ pub async fn execute(
         choice,
         run_id: uuid::Uuid::now_v7().to_string(),
         owner: uuid::Uuid::now_v7().to_string(),
+        started_by: super::named_person(world),
         is_dry_run: common.dry_run,
         interrupt: world.interrupt.clone(),
         budget: Arc::new(Budget::new(arguments.max_requests)),
     };
+    let mut outside = Outside {
+        channels: if common.dry_run {
+            Channels::none()
+        } else {
+            Channels::of(&settings)
+        },
+        metrics: Metrics::of(arguments)?,
+        last_words: last_words_file(arguments, world).filter(|_| !common.dry_run),
+        is_dry_run: common.dry_run,
+    };
     job.interrupt.ask_after(arguments.deadline);
+    let ended = Box::pin(open_and_run(&job, arguments, common, &mut outside, world)).await;
+    if let Err(failure) = &ended {
+        outside
+            .failed(failure, &job, None::<&mut AnyStore>, world)
+            .await;
+    }
+    ended
+}
+
+async fn open_and_run(
+    job: &Job<'_>,
+    arguments: &RunArgs,
+    common: &CommonArgs,
+    outside: &mut Outside<'_>,
+    world: &mut World<'_>,
+) -> Result<Exit, Failure> {
+    let (settings, names) = (job.settings, job.names);
+    let untouched = "nothing was read or written";
     let opening = async {
         if common.dry_run {
-            super::store_to_read(&settings).await
+            super::store_to_read(settings).await
         } else {
-            super::store(&settings).await
+            super::store(settings).await
         }
     };
     match job.interrupt.or(opening).await {
-        Ok(opened) => Box::pin(run(&mut opened?, &job, arguments, common, world)).await,
+        Ok(opened) => Box::pin(run(&mut opened?, job, arguments, common, outside, world)).await,
         Err(stopped) => {
             let mut told = Told::default();
-            for name in &names {
+            for name in names {
                 told.stop(name, again(&stopped).state(untouched));
             }
-            let report = tell(&told, &job, common, world);
-            deliver::deliver(&report, common, Some(&settings), world)?;
+            let mut report = tell(&told, job, common, world);
+            outside
+                .tell(&mut report, job, None::<&mut AnyStore>, world)
+                .await;
+            outside.say_last_words(report.outcome.exit, Some(&report), None);
+            deliver::deliver(&report, common, Some(settings), world)?;
             Ok(report.outcome.exit)
         }
     }
+}
+
+/// Whom a run tells beside its report.
+struct Outside<'a> {
+    channels: Channels<'a>,
+    metrics: Metrics,
+    last_words: Option<PathBuf>,
+    is_dry_run: bool,
+}
+
+impl Outside<'_> {
+    /// Tells the channels, and says in the report what became of it.
+    async fn tell<S: Store>(
+        &mut self,
+        report: &mut RunReport,
+        job: &Job<'_>,
+        store: Option<&mut S>,
+        world: &World<'_>,
+    ) {
+        let seen = deliver::seen_outside(report, Some(job.settings)).into_owned();
+        let is_hurried = job.interrupt.asked().is_some();
+        let now = (world.clock)();
+        self.channels
+            .end(report, &seen, store, now, is_hurried)
+            .await;
+    }
+
+    /// Tells of a failure that left no report.
+    async fn failed<S: Store>(
+        &mut self,
+        failure: &Failure,
+        job: &Job<'_>,
+        store: Option<&mut S>,
+        world: &World<'_>,
+    ) {
+        let now = (world.clock)();
+        let run = compose::run_info(&facts(job, now));
+        let is_hurried = job.interrupt.asked().is_some();
+        self.channels
+            .fail(failure, run, store, now, is_hurried)
+            .await;
+        self.say_last_words(failure.exit, None, Some(failure));
+    }
+
+    /// Gauges, once the end of the run is recorded.
+    async fn measure<S: Store>(&self, store: &mut S, job: &Job<'_>, ended: &Ended<'_>) {
+        if self.is_dry_run || !self.metrics.are_wanted() {
+            return;
+        }
+        match metrics::gauges(store, job.settings, ended).await {
+            Ok(gauges) => {
+                let is_hurried = job.interrupt.asked().is_some();
+                self.metrics.publish(&gauges, is_hurried).await;
+            }
+            Err(failure) => tracing::warn!("there are no metrics of this run: {failure}"),
+        }
+    }
+
+    fn say_last_words(&self, exit: Exit, report: Option<&RunReport>, failure: Option<&Failure>) {
+        if let Some(path) = &self.last_words {
+            metrics::last_words(path, exit, report, failure);
+        }
+    }
+}
+
+/// Where the last words of a container go: as typed, or in Kubernetes where it keeps them.
+fn last_words_file(arguments: &RunArgs, world: &World<'_>) -> Option<PathBuf> {
+    const OF_KUBERNETES: &str = "/dev/termination-log";
+    let is_kubernetes = (world.env)("KUBERNETES_SERVICE_HOST").is_some_and(|it| !it.is_empty());
+    arguments.termination_log.clone().or_else(|| {
+        let path = PathBuf::from(OF_KUBERNETES);
+        (is_kubernetes && path.exists()).then_some(path)
+    })
 }
 
 /// What was asked for.
@@ -105,48 +216,58 @@ pub(crate) struct Job<'a> {
     pub(crate) choice: WindowChoice,
     pub(crate) run_id: String,
     pub(crate) owner: String,
+    pub(crate) started_by: String,
     pub(crate) is_dry_run: bool,
     pub(crate) interrupt: Interrupt,
     /// Requests to processors, over all sources.
     pub(crate) budget: Arc<Budget>,
 }
 
-async fn run<S: Store>(
+async fn run<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     arguments: &RunArgs,
     common: &CommonArgs,
+    outside: &mut Outside<'_>,
     world: &mut World<'_>,
 ) -> Result<Exit, Failure> {
     if let Some(exit) = begin(store, job, arguments, common, world).await? {
         return Ok(exit);
     }
+    outside.channels.begin(&job.run_id).await;
     // Held until everything is told: who comes next finds a source whose last run has told it, or died.
     let mut claims = Vec::new();
-    let ended = judge_and_tell(store, job, &mut claims, common, world).await;
+    let ended = judge_and_tell(store, job, &mut claims, common, outside, world).await;
     for claim in &claims {
         release(store, claim).await;
     }
     ended
 }
 
-async fn judge_and_tell<S: Store>(
+async fn judge_and_tell<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     claims: &mut Vec<Claim>,
     common: &CommonArgs,
+    outside: &mut Outside<'_>,
     world: &mut World<'_>,
 ) -> Result<Exit, Failure> {
     let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
     let mut told = Told::default();
     let result = slices(store, job, claims, &mut told, &mut progress).await;
     progress.finish();
+    progress.stage(Stage::Report, "telling", None);
     if let Err(failure) = result {
         // Nothing of any source could be judged: there is no report, only the reasons.
         for other in &told.failures {
             world.tell(other);
         }
+        outside
+            .failed(&failure, job, Some(&mut *store), world)
+            .await;
         end(store, job, world, failure.exit, failure.exit.name(), None).await?;
+        let ended = measured(failure.exit, None, job, world, progress.stages());
+        outside.measure(store, job, &ended).await;
         return Err(failure);
     }
     if told.is_partial {
@@ -156,8 +277,13 @@ async fn judge_and_tell<S: Store>(
         }
     } else {
         told.unconfirmed = store.unconfirmed(&job.settings.intents.name).await?;
+        told.ledger = Some(store.ledger_head().await?);
     }
-    let report = tell(&told, job, common, world);
+    let mut report = tell(&told, job, common, world);
+    outside
+        .tell(&mut report, job, Some(&mut *store), world)
+        .await;
+    outside.say_last_words(report.outcome.exit, Some(&report), None);
     let delivered = deliver::deliver(&report, common, Some(job.settings), world);
     if !job.is_dry_run {
         let mut json = Vec::new();
@@ -167,6 +293,8 @@ async fn judge_and_tell<S: Store>(
         let json = String::from_utf8_lossy(&json);
         let (exit, name) = (report.outcome.exit, report.outcome.name.as_str());
         let ended = end(store, job, world, exit, name, Some(&json)).await;
+        let figures = measured(exit, Some(&report), job, world, progress.stages());
+        outside.measure(store, job, &figures).await;
         if told.is_partial {
             // What was committed is told again by the next run: who stops a run need not read its report.
             if let Err(failure) = ended {
@@ -196,25 +324,45 @@ fn tell(told: &Told, job: &Job<'_>, common: &CommonArgs, world: &mut World<'_>) 
     for (_, broken) in told.broken_off() {
         world.tell(broken);
     }
-    compose::report(
-        told,
-        &compose::RunFacts {
-            run_id: &job.run_id,
-            command: "run",
-            is_dry_run: job.is_dry_run,
-            as_of: job.as_of,
-            started_at: job.started_at,
-            finished_at: (world.clock)(),
-            settings: Some(job.settings),
-            zone: job.settings.timezone.clone(),
-            fallback_window: job.choice,
-        },
-        common,
-    )
+    for failure in told.slices.iter().filter_map(|it| it.not_carried.as_ref()) {
+        world.tell(failure);
+    }
+    compose::report(told, &facts(job, (world.clock)()), common)
+}
+
+/// What a report says of the run itself.
+fn facts<'j>(job: &'j Job<'_>, finished_at: Instant) -> compose::RunFacts<'j> {
+    compose::RunFacts {
+        run_id: &job.run_id,
+        command: "run",
+        is_dry_run: job.is_dry_run,
+        as_of: job.as_of,
+        started_at: job.started_at,
+        finished_at,
+        settings: Some(job.settings),
+        zone: job.settings.timezone.clone(),
+        fallback_window: job.choice,
+    }
+}
+
+fn measured<'r>(
+    exit: Exit,
+    report: Option<&'r RunReport>,
+    job: &Job<'_>,
+    world: &World<'_>,
+    stages: &'r Stages,
+) -> Ended<'r> {
+    Ended {
+        exit,
+        report,
+        started_at: job.started_at,
+        finished_at: (world.clock)(),
+        stages,
+    }
 }
 
 /// Records the run; a run key that is done gives its outcome again.
-async fn begin<S: Store>(
+async fn begin<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     arguments: &RunArgs,
@@ -237,6 +385,7 @@ async fn begin<S: Store>(
             key,
             fingerprint: &fingerprint,
         }),
+        started_by: &job.started_by,
         owner: &job.owner,
         ttl: job.settings.lease,
     };
@@ -252,7 +401,7 @@ async fn begin<S: Store>(
                 .find(|exit| exit.code() == exit_code)
                 .unwrap_or(Exit::Internal);
             if let Some(json) = report_json {
-                super::runs::show_again(&json, common, world)?;
+                super::runs::show_again(&json, common, job.settings, world)?;
             } else {
                 let _ = writeln!(
                     world.stderr,
@@ -275,7 +424,7 @@ fn fingerprint(job: &Job<'_>, arguments: &RunArgs, common: &CommonArgs) -> Strin
     ])
 }
 
-async fn end<S: Store>(
+async fn end<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     world: &World<'_>,
@@ -300,14 +449,14 @@ async fn end<S: Store>(
 }
 
 /// One slice for each source. A source that fails does not stop the others; when all fail, the worst failure speaks.
-async fn slices<S: Store>(
+async fn slices<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     claims: &mut Vec<Claim>,
     told: &mut Told,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    progress.step("reading intents", None);
+    progress.stage(Stage::Load, "reading intents", None);
     let mut own_side = OwnSide::open(job.settings, job.sources, &job.interrupt)
         .await
         .map_err(|failure| failure.state("nothing was written"))?;
@@ -343,6 +492,19 @@ async fn slices<S: Store>(
             }
         };
         let owners = [&*prepared.source.name, &*job.settings.intents.name];
+        if claim.is_some() {
+            match carry::find_out(store, job, &prepared.source.name).await {
+                Ok(found) => told.checks.extend(found),
+                Err(failure) => {
+                    told.fail(
+                        &prepared.source.name,
+                        failure.state("nothing of this source was read or written"),
+                    );
+                    claims.extend(claim);
+                    continue;
+                }
+            }
+        }
         match store.carried(&owners, job.as_of).await {
             Ok(owed) => told.carry(owed),
             Err(failure) => {
@@ -393,7 +555,7 @@ async fn slices<S: Store>(
     clippy::too_many_arguments,
     reason = "the straight line names everything that flows into it"
 )]
-async fn slice<S: Store>(
+async fn slice<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     prepared: &Prepared<'_>,
@@ -421,7 +583,7 @@ async fn slice<S: Store>(
         .map(|window| ours.bounded(window))
         .map(|window| (window, within_reach(window, prepared)))
         .map_err(|failure| failure.state(stays.clone()))?;
-    progress.step(&format!("reading {}", source.name), None);
+    progress.stage(Stage::Fetch, &format!("reading {}", source.name), None);
     let interrupt = &job.interrupt;
     let read = match (&account, prepared.reader()) {
         (Some(account), _) if account.has_reports() => {
@@ -547,11 +709,14 @@ async fn slice<S: Store>(
             .remedy("look at the plan with `paysweep run --dry-run`; raise the limit in [guards] if it is right")
             .state(stays));
     }
+    if claim.is_some() {
+        carry::hand_over(&job.settings.repair, &mut outcome);
+    }
     let advance = advance(job, prepared, stored.as_ref(), &frame, &feed);
     let receipt = match claim {
         Some(claim) => {
             renew(store, job.settings, Some(claim)).await?;
-            progress.step("writing", None);
+            progress.stage(Stage::Apply, "writing", None);
             let stored = stored.as_ref();
             let advance = advance.as_ref();
             let writing = commit(
@@ -574,7 +739,15 @@ async fn slice<S: Store>(
             .await
             .map_err(|stopped| stopped.state(stays))??,
     };
-    settle(&mut outcome, &receipt, job.is_dry_run);
+    let handed_over = match claim {
+        Some(claim) => {
+            renew(store, job.settings, Some(claim)).await?;
+            progress.step("carrying repairs over", None);
+            carry::carry_over(store, job, &outcome, &receipt).await
+        }
+        None => carry::HandedOver::default(),
+    };
+    settle(&mut outcome, &receipt, &handed_over, job.is_dry_run);
     tracing::info!(
         source = source.name,
         operations = outcome.operation_tally.read,
@@ -593,6 +766,7 @@ async fn slice<S: Store>(
         gathered,
         outcome,
         receipt,
+        handed_over,
     ))
 }
 
@@ -635,7 +809,7 @@ impl Judgement<'_, '_> {
             as_of: job.as_of,
         };
         renew(store, job.settings, claim).await?;
-        progress.step("gathering what is known", None);
+        progress.stage(Stage::Load, "gathering what is known", None);
         let gathering = interrupt
             .or(gather(store, question, operations, ours))
             .await;
@@ -644,7 +818,7 @@ impl Judgement<'_, '_> {
             gathered.hear(&told.standings(None));
         }
         renew(store, job.settings, claim).await?;
-        progress.step("comparing", None);
+        progress.stage(Stage::Compare, "comparing", None);
         let rules = prepared.rules.clone();
         let comparing = move || {
             let outcome = reconcile::reconcile(&gathered.snapshot(), &rules, &frame);
@@ -671,7 +845,7 @@ impl Judgement<'_, '_> {
 
 /// Whether a commit that was left in the middle took hold all the same; else why it did not. A commit keeps the row of
 /// its claim until it has ended one way or the other, so giving the source back waits for that.
-async fn has_taken_hold<S: Store>(
+async fn has_taken_hold<S: Store + Outbox>(
     store: &mut S,
     claim: &Claim,
     stopped: Failure,
@@ -710,7 +884,7 @@ fn money_of(repair: &Repair, outcome: &Outcome) -> Option<Money> {
     clippy::too_many_arguments,
     reason = "the commit is made of all of these"
 )]
-async fn commit<S: Store>(
+async fn commit<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     claim: &Claim,
@@ -784,7 +958,10 @@ async fn commit<S: Store>(
 }
 
 /// For a dry run: which of the planned repairs the ledger knows already.
-async fn known_repairs<S: Store>(store: &mut S, outcome: &Outcome) -> Result<Receipt, Failure> {
+async fn known_repairs<S: Store + Outbox>(
+    store: &mut S,
+    outcome: &Outcome,
+) -> Result<Receipt, Failure> {
     let mut receipt = Receipt::nothing_written();
     for repair in &outcome.repairs {
         let filter = RepairFilter {
@@ -802,11 +979,20 @@ async fn known_repairs<S: Store>(store: &mut S, outcome: &Outcome) -> Result<Rec
 
 /// Brings the outcome in line with what the store did: repairs that it holds already are not told as written, and breaks
 /// whose repair did not go through stay open.
-fn settle(outcome: &mut Outcome, receipt: &Receipt, is_dry_run: bool) {
+fn settle(
+    outcome: &mut Outcome,
+    receipt: &Receipt,
+    handed_over: &carry::HandedOver,
+    is_dry_run: bool,
+) {
     use crate::model::breaks::{BreakDisposition, BreakState};
     let failed: Vec<&String> = receipt.held.iter().chain(&receipt.conflicts).collect();
     for repair in &outcome.repairs {
-        if failed.contains(&&repair.id) {
+        let is_undone = match handed_over.states.get(&repair.id) {
+            Some(state) => *state != RepairState::Applied,
+            None => failed.contains(&&repair.id) || repair.state == RepairState::Approved,
+        };
+        if is_undone {
             for finding in &mut outcome.findings {
                 if finding.found.id == repair.break_id
                     && finding.found.disposition == BreakDisposition::Repaired
@@ -817,11 +1003,13 @@ fn settle(outcome: &mut Outcome, receipt: &Receipt, is_dry_run: bool) {
             }
         }
     }
-    outcome
-        .repairs
-        .retain(|repair| !receipt.held.contains(&repair.id));
+    outcome.repairs.retain(|repair| {
+        !receipt.held.contains(&repair.id) || handed_over.states.contains_key(&repair.id)
+    });
     for repair in &mut outcome.repairs {
-        if receipt.conflicts.contains(&repair.id) {
+        if let Some(state) = handed_over.states.get(&repair.id) {
+            repair.state = *state;
+        } else if receipt.conflicts.contains(&repair.id) {
             repair.state = RepairState::Failed;
         } else if is_dry_run {
             repair.state = RepairState::Planned;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::cli::{CommonArgs, ReportArgs, RunsCommand};
 use crate::exit::{Exit, Failure};
-use crate::report::{self, Format, RenderOptions};
+use crate::report::{self, Form, Format};
+use crate::settings::Settings;
 use crate::store::contract::{RunRow, Store};
 
 use super::breaks::pretty;
@@ -36,10 +37,10 @@ pub async fn execute(
             match (common.format(), &row.report_json) {
                 (Format::Json, _) => {
                     let mut value = run_json(&row);
-                    let report = row
-                        .report_json
-                        .as_deref()
-                        .and_then(|text| serde_json::from_str::<Value>(text).ok());
+                    let report = match row.report_json.as_deref() {
+                        Some(json) => seen_outside(json, &settings)?,
+                        None => None,
+                    };
                     if let (Value::Object(fields), Some(report)) = (&mut value, report) {
                         for key in [
                             "window",
@@ -55,7 +56,7 @@ pub async fn execute(
                     }
                     world.say(&pretty(&value))?;
                 }
-                (Format::Table, Some(json)) => show_again(json, common, world)?,
+                (Format::Table, Some(json)) => show_again(json, common, &settings, world)?,
                 (Format::Table, None) => world.say(&line(&row))?,
             }
         }
@@ -80,37 +81,43 @@ pub async fn report(
             .why("it did not finish, or its report was pruned")
             .remedy("`paysweep breaks list` shows what is open")
     })?;
-    show_again(&json, common, world)?;
+    show_again(&json, common, &settings, world)?;
     Ok(Exit::Ok)
 }
 
-/// Shows a stored report in the format that is asked for.
+/// Shows a stored report in the form that is asked for, and writes it to the files that are. No file of the
+/// configuration is written: those are the run's.
 pub(crate) fn show_again(
     json: &str,
     common: &CommonArgs,
+    settings: &Settings,
     world: &mut World<'_>,
 ) -> Result<(), Failure> {
-    if common.format() == Format::Json {
+    let is_plain = settings.report.redact.is_empty() && common.outputs.is_empty();
+    if common.form() == Form::Json && is_plain {
         return world.say(json);
     }
     let stored = report::json::read(json).map_err(|error| {
         Failure::new(Exit::NotReady, "the stored report cannot be read").why(error.to_string())
     })?;
-    let options = RenderOptions {
-        limit: common.limit,
-        has_color: common.has_color(
-            world.is_stdout_terminal,
-            (world.env)("NO_COLOR").is_some_and(|value| !value.is_empty()),
-        ),
-        min_severity: common
-            .min_severity
-            .unwrap_or(RenderOptions::default().min_severity),
+    deliver::again(&stored, common, settings, world)
+}
+
+/// A stored report as JSON, without what the configuration masks.
+fn seen_outside(json: &str, settings: &Settings) -> Result<Option<Value>, Failure> {
+    if settings.report.redact.is_empty() {
+        return Ok(serde_json::from_str(json).ok());
+    }
+    let Ok(report) = report::json::read(json) else {
+        return Ok(None);
     };
     let mut bytes = Vec::new();
-    report::render(&stored, common.format(), options, &mut bytes).map_err(|error| {
-        Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string())
-    })?;
-    deliver::to_stdout(world.stdout, &bytes)
+    report::json::write(&deliver::seen_outside(&report, Some(settings)), &mut bytes).map_err(
+        |error| {
+            Failure::new(Exit::Internal, "the report could not be rendered").why(error.to_string())
+        },
+    )?;
+    Ok(serde_json::from_slice(&bytes).ok())
 }
 
 fn unwritten(failure: Failure) -> Failure {

@@ -14,9 +14,10 @@ use crate::reconcile::{self, Outcome, Seen};
 use crate::report::Check;
 use crate::settings::SourceSettings;
 use crate::source::feed::Feed;
-use crate::store::contract::{Carried as StoredCarried, Receipt, Unconfirmed};
-use crate::time::Instant;
+use crate::store::contract::{Carried as StoredCarried, LedgerHead, Receipt, Unconfirmed};
+use crate::time::{Instant, Span};
 
+use super::carry::HandedOver;
 use super::gather::Gathered;
 
 /// One source of a run, judged and — unless dry — committed.
@@ -31,6 +32,10 @@ pub struct Slice {
     pub(super) gathered: Gathered,
     pub(super) outcome: Outcome,
     pub(super) conflict_breaks: Vec<Break>,
+    /// Why repairs could not be carried over into the company's own table.
+    pub(super) not_carried: Option<Failure>,
+    /// Lag and lookback, where a stored watermark leads.
+    spans: Option<(Span, Span)>,
 }
 
 impl Slice {
@@ -48,7 +53,10 @@ impl Slice {
         gathered: Gathered,
         outcome: Outcome,
         receipt: Receipt,
+        handed_over: HandedOver,
     ) -> Slice {
+        let mut conflict_breaks = receipt.conflict_breaks;
+        conflict_breaks.extend(handed_over.conflict_breaks);
         let before = stored.map_or(source.start, |watermark| watermark.hi);
         Slice {
             name: source.name.clone(),
@@ -56,11 +64,13 @@ impl Slice {
             has_stored_watermark: stored.is_some(),
             frame,
             watermark_before: Some(before),
-            watermark_after: Some(advance.map_or(before, |watermark| watermark.hi)),
+            watermark_after: Some(advance.as_ref().map_or(before, |watermark| watermark.hi)),
             feed,
             gathered,
             outcome,
-            conflict_breaks: receipt.conflict_breaks,
+            conflict_breaks,
+            not_carried: handed_over.failure,
+            spans: stored.and(advance).map(|mark| (mark.lag, mark.lookback)),
         }
     }
 
@@ -83,11 +93,20 @@ impl Slice {
             gathered,
             outcome,
             conflict_breaks: Vec::new(),
+            not_carried: None,
+            spans: None,
         }
     }
 }
 
 impl Slice {
+    /// Lag and lookback in seconds, where this run went on from a stored watermark.
+    pub(super) fn spans_of_next_run(&self) -> Option<(i64, i64)> {
+        const MICROS_PER_SECOND: i64 = 1_000_000;
+        self.spans
+            .map(|(lag, lookback)| (lag.0 / MICROS_PER_SECOND, lookback.0 / MICROS_PER_SECOND))
+    }
+
     /// The oldest row of a feed that does not reach back to where the last run ended.
     pub(super) fn begins_after_watermark(&self) -> Option<Instant> {
         let operations = &self.gathered.recognised.operations;
@@ -160,6 +179,8 @@ pub struct Told {
     pub carried: StoredCarried,
     /// Repairs that no import has shown yet.
     pub unconfirmed: Unconfirmed,
+    /// Where the chain of the ledger ends; `None` = there is no ledger, or nobody asked.
+    pub ledger: Option<LedgerHead>,
     /// What was verified about our own side.
     pub(super) checks: Vec<Check>,
 }

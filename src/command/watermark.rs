@@ -128,6 +128,7 @@ async fn move_to(
             version: env!("CARGO_PKG_VERSION"),
             config_hash: &settings.digest,
             run_key: None,
+            started_by: &super::named_person(world),
             owner: &run_id,
             ttl: settings.lease,
         })

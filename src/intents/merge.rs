@@ -18,8 +18,9 @@
 //!
 //! - A row that paysweep recorded is superseded by an imported row with the same `processor_ref`, kind, amount and
 //!   currency. Where the recorded row has no `processor_ref` (its operation has only a synthetic id), the imported row
-//!   must have the same kind, amount, currency and parent. Either way they pair one to one, in order of their ids, and
-//!   only with a row that no operation is linked with yet.
+//!   must have the same kind, amount, currency and parent; so must one that says that the money moved and names no
+//!   `processor_ref`: our own side recorded late what paysweep had recorded before. In any case they pair one to one, in
+//!   order of their ids, and only with a row that no operation is linked with yet.
 //! - An imported row that bears the id of a recorded one takes its place under that id: the file is its owner from then
 //!   on.
 //! - Of several file rows with one id, each after the first is left as a row of its own: the reader has marked it as
@@ -277,22 +278,27 @@ fn superseded(
         }
     }
     let mut taken = HashSet::new();
+    let mut is_paired = HashSet::new();
     let mut pairs = Vec::new();
-    // Exact references choose first.
-    for is_by_ref in [true, false] {
+    // Exact references choose first; then rows that have none on one side, and are of the same payment.
+    for (is_by_ref, of_named) in [(true, true), (false, false), (false, true)] {
         for index in &recorded {
             let row = stored.rows.get(*index);
-            if row.processor_ref.is_empty() == is_by_ref {
+            if row.processor_ref.is_empty() == of_named || is_paired.contains(index) {
                 continue;
             }
             let Some(queue) = alike.get_mut(&Likeness::of(&row, is_by_ref)) else {
                 continue;
             };
-            while let Some(candidate) = queue.pop_front() {
-                if taken.insert(candidate) {
-                    pairs.push((*index, candidate));
-                    break;
-                }
+            let found = queue.iter().position(|candidate| {
+                let file_row = file.get(*candidate);
+                let is_late = file_row.processor_ref.is_empty() && file_row.claims_money();
+                !taken.contains(candidate) && (is_by_ref || !of_named || is_late)
+            });
+            if let Some(candidate) = found.and_then(|at| queue.remove(at)) {
+                taken.insert(candidate);
+                is_paired.insert(*index);
+                pairs.push((*index, candidate));
             }
         }
     }
@@ -491,6 +497,33 @@ mod tests {
             ]
         );
         assert_eq!(merged.intents.len(), 3);
+    }
+
+    #[test]
+    fn what_our_own_side_records_late_and_without_a_reference_takes_the_place_of_what_was_recorded()
+    {
+        let recorded = stored(&[(refund("recorded-1", "re_1"), None)]);
+        let open = Intent {
+            status: Pending,
+            ..refund("R-7", "")
+        };
+        for (row, is_taken) in [
+            (refund("R-7", ""), true),
+            (refund("R-7", "re_2"), false),
+            (open, false),
+        ] {
+            let merged = merge(&file(&[row]), &recorded);
+            assert_eq!(!merged.superseded.is_empty(), is_taken, "{row:?}");
+        }
+        // One row is taken for one, and the exact one first.
+        let merged = merge(
+            &file(&[refund("R-7", ""), refund("R-8", "re_1")]),
+            &recorded,
+        );
+        assert_eq!(
+            merged.superseded,
+            [("recorded-1".to_owned(), "R-8".to_owned())]
+        );
     }
 
     #[test]

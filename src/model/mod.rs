@@ -9,6 +9,7 @@
 //! | [`breaks`] | the catalogue of break classes, and a break |
 //! | [`repair`] | a local write that closes a break |
 //! | [`run`] | window, coverage, watermark, totals and tally of a run |
+//! | [`statement`] | what was open and what is; why the two sides differ |
 //! | [`answer`] | who answers an intent, as one source sees it |
 //! | [`stored`] | rows as the store holds them |
 
@@ -18,6 +19,7 @@ pub mod intent;
 pub mod operation;
 pub mod repair;
 pub mod run;
+pub mod statement;
 pub mod stored;
 pub mod text;
 pub mod verdict;

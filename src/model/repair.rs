@@ -29,6 +29,8 @@ words! {
         Proposed = "proposed",
         /// Approved, not applied yet.
         Approved = "approved",
+        /// On its way into the company's own table: whether it got there is known when it moves on.
+        Claimed = "claimed",
         /// Applied.
         Applied = "applied",
         /// A later import shows the same.
@@ -86,4 +88,7 @@ pub struct Repair {
     pub state: RepairState,
     /// When the operation happened: consumers may suppress receipts for old events.
     pub occurred_at: Instant,
+    /// Which condition of `[repair]` let it pass or held it back; empty = there was none to ask. It is not part of the id,
+    /// and is kept with the step of the ledger that it explains.
+    pub note: String,
 }

@@ -47,11 +47,6 @@ impl Op<'_> {
         self.row_data.kind.family()
     }
 
-    /// The processor has not decided, and says that it has not taken anything yet.
-    pub(crate) fn has_taken_nothing_yet(&self) -> bool {
-        self.row_data.status == OperationStatus::Pending && self.row_data.net_minor == Some(0)
-    }
-
     /// It did not succeed, and says that it has not taken anything: nothing yet, or nothing at all.
     pub(crate) fn has_taken_nothing(&self) -> bool {
         self.row_data.status != OperationStatus::Succeeded && self.row_data.net_minor == Some(0)

@@ -17,20 +17,26 @@
 //! | `absence` | what may be called absent? |
 //! | `payouts` | is a payout the sum of its parts? |
 //! | `plan` | breaks with ids and evidence, and the repairs that policy allows |
+//! | [`policy`] | under which conditions is a repair written, and applied? |
 //! | `tally` | do counts and sums add up? |
+//! | [`bridge`] | why do the two sides differ? |
+//! | [`explain`] | which rung found whom, and what differed? |
 //!
 //! Decisions: one transaction's worth of rows is one call; partitioning is by connected component and happens inside.
 //! Everything a component needs is in it, payout sums excepted, so a caller may hand over any batch that is complete for
 //! its keys.
 
 mod absence;
+pub mod bridge;
 mod component;
+pub mod explain;
 mod judge;
 mod keys;
 mod ladder;
 pub mod lifecycle;
 mod payouts;
 mod plan;
+pub mod policy;
 pub mod recognise;
 pub mod rules;
 mod sieve;
@@ -113,6 +119,17 @@ pub struct NewLink {
     pub is_principal: bool,
 }
 
+/// A repair that was not written, since a condition of `[repair]` did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldBack {
+    /// The class whose condition it is.
+    pub class: crate::model::breaks::BreakClass,
+    /// The break that stays without it.
+    pub break_id: String,
+    /// Which condition, with the figures.
+    pub reason: String,
+}
+
 /// A break that was found or is still open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -141,6 +158,8 @@ pub struct Outcome {
     pub resolved: Vec<String>,
     /// Repairs that policy allows, in order of the breaks.
     pub repairs: Vec<Repair>,
+    /// Repairs that a condition of `[repair]` kept from being written, in order of the breaks.
+    pub held_back: Vec<HeldBack>,
     /// Links to store.
     pub links: Vec<NewLink>,
     /// Operations in scope that are not stored yet.

@@ -3,7 +3,7 @@
 //! Everything listed under a payout minus what was paid must be nothing, in the currency that settles. No part is left
 //! out for its name, status or class, and the remainder is named.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::keys::{Key, Keys};
 use super::rules::{Frame, Rules};
@@ -23,6 +23,8 @@ struct Sum {
 /// The sums of every payout in a snapshot.
 pub(crate) struct Sums {
     of: HashMap<(Key, Currency), Sum>,
+    /// Payouts with parts, in whatever currency.
+    listed: HashSet<Key>,
 }
 
 /// What a payout's sum says.
@@ -39,6 +41,7 @@ pub(crate) enum Tied {
 pub(crate) fn sums(snapshot: &Snapshot<'_>, keys: &Keys<'_>) -> Sums {
     let operations = snapshot.operations;
     let mut of: HashMap<(Key, Currency), Sum> = HashMap::new();
+    let mut listed: HashSet<Key> = HashSet::new();
     for row in 0..operations.len() {
         let kind = operations.kind[row];
         let key = match (keys.operations[row].payout, kind) {
@@ -66,9 +69,10 @@ pub(crate) fn sums(snapshot: &Snapshot<'_>, keys: &Keys<'_>) -> Sums {
         } else {
             sum.parts += data.balance_minor();
             sum.part_count += 1;
+            listed.insert(key);
         }
     }
-    Sums { of }
+    Sums { of, listed }
 }
 
 impl Sums {
@@ -87,8 +91,16 @@ impl Sums {
         let Some(sum) = self.of.get(&(key, currency)) else {
             return Tied::Out;
         };
-        if sum.part_count == 0 || sum.payout != Some(row) {
+        if sum.payout != Some(row) {
             return Tied::Out;
+        }
+        if sum.part_count == 0 {
+            // Parts that settle in another currency than the payout are no sum of anything.
+            return if self.listed.contains(&key) {
+                Tied::Unverified
+            } else {
+                Tied::Out
+            };
         }
         let residual = sum.parts + sum.paid;
         let occurred_at = snapshot.operations.occurred_at[row];

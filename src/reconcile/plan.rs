@@ -8,13 +8,14 @@ use sha2::{Digest, Sha256};
 
 use super::judge::{Draft, RepairDraft, Verdicts};
 use super::keys::{Key, Keys};
+use super::policy::{Conditions, Facts};
 use super::rules::{Frame, Rules};
-use super::{Finding, Outcome, Seen, Snapshot};
+use super::{Finding, HeldBack, Outcome, Seen, Snapshot};
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Policy};
 use crate::model::intent::IntentKind;
 use crate::model::operation::{IdKind, Operation, OperationKind};
 use crate::model::repair::{Repair, RepairAction, RepairSide, RepairState};
-use crate::model::verdict::Disposition;
+use crate::model::verdict::{Disposition, Rule};
 use crate::money::Money;
 
 /// Breaks of earlier runs that are not resolved.
@@ -327,19 +328,43 @@ fn finding(
         acknowledged_until: same_evidence.and_then(|item| item.acknowledged_until),
     };
     if let Some(repair_draft) = draft.repair {
-        let state = match rules.policy(draft.class) {
-            Policy::Auto => Some(RepairState::Applied),
-            Policy::Propose => Some(RepairState::Proposed),
-            Policy::Off => None,
+        let mut repair = repair(
+            snapshot,
+            rules,
+            (found.class, &found.id),
+            &repair_draft,
+            RepairState::Planned,
+        );
+        let policy = rules.policy(draft.class);
+        let (state, note) = match rules.conditions.get(&draft.class) {
+            Some(conditions) => {
+                let facts = Facts {
+                    as_of: frame.as_of,
+                    money: repair.to.money.or(found.money),
+                    rule: rule_of(snapshot, outcome, &repair_draft),
+                };
+                conditions.decide(policy, &repair, facts)
+            }
+            None => Conditions::default().decide(
+                policy,
+                &repair,
+                Facts {
+                    as_of: frame.as_of,
+                    money: None,
+                    rule: None,
+                },
+            ),
         };
+        if state.is_none() && !note.is_empty() {
+            outcome.held_back.push(HeldBack {
+                class: found.class,
+                break_id: found.id.clone(),
+                reason: note.clone(),
+            });
+        }
         if let Some(state) = state {
-            let repair = repair(
-                snapshot,
-                rules,
-                (found.class, &found.id),
-                &repair_draft,
-                state,
-            );
+            repair.state = state;
+            repair.note = note;
             if state == RepairState::Applied {
                 if repair_draft.keeps_open {
                     found.is_sticky = true;
@@ -362,6 +387,25 @@ fn finding(
         is_new: existing.is_none(),
         also,
     });
+}
+
+/// The rule that tied the rows of a repair together: now, in an earlier run, or as child and parent.
+fn rule_of(snapshot: &Snapshot<'_>, outcome: &Outcome, draft: &RepairDraft) -> Option<Rule> {
+    let now = outcome
+        .links
+        .iter()
+        .find(|link| link.operation == draft.operation && link.intent == draft.intent)
+        .map(|link| link.rule);
+    let stored = || {
+        snapshot.links[draft.operation]
+            .filter(|link| link.intent == draft.intent)
+            .map(|link| link.rule)
+    };
+    match draft.action {
+        RepairAction::SetStatus | RepairAction::Link => now.or_else(stored),
+        // It hangs on the payment that it names as its parent.
+        RepairAction::RecordRefund | RepairAction::RecordDispute => Some(Rule::Parent),
+    }
 }
 
 /// A hash of what was seen. It leaves out the local status where that is not what the break is about, so that a repair of
@@ -498,6 +542,7 @@ fn repair(
         planned_version,
         state,
         occurred_at: operation.occurred_at,
+        note: String::new(),
     }
 }
 

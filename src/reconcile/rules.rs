@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::policy::Conditions;
 use crate::model::breaks::{BreakClass, Policy};
 use crate::model::intent::{Intent, IntentKind};
 use crate::model::run::Window;
@@ -89,6 +90,8 @@ pub struct Rules {
     pub can_look_up: bool,
     /// Policies that differ from the catalogue's.
     pub policies: BTreeMap<BreakClass, Policy>,
+    /// Conditions under which the policy of a class is followed.
+    pub conditions: BTreeMap<BreakClass, Conditions>,
     /// Whether a certain match without `processor_ref` gets a `link` repair. Default off.
     pub link_policy: Policy,
     /// Limits on what one run may write.
@@ -110,6 +113,7 @@ impl Rules {
             payout_span: Span::ZERO,
             can_look_up: false,
             policies: BTreeMap::new(),
+            conditions: BTreeMap::new(),
             link_policy: Policy::Off,
             guards: Guards::default(),
         }

@@ -2,8 +2,14 @@
 //!
 //! | module | shows |
 //! |---|---|
-//! | [`json`] | the report for machines, which is also what the store keeps |
-//! | [`text`] | the report for a person |
+//! | [`json`] | the report for machines, which is also what the store keeps; as lines (`ndjson`); its schema |
+//! | [`text`] | the report for a person at a terminal |
+//! | [`html`] | the report for a person with a browser: one file |
+//! | [`markdown`] | the report for a ticket |
+//! | [`csv`] | the breaks for a spreadsheet |
+//! | [`junit`] | the report as a test run, for GitLab and Jenkins |
+//! | [`figures`] | what several forms draw from the lists |
+//! | [`redact`] | a report without what nobody outside may see |
 //! | [`sanitise`] | the one door through which foreign text reaches a terminal |
 //! | [`tables`] | the tables of the README that are made from enums |
 //!
@@ -19,23 +25,50 @@ use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Severity};
 use crate::model::repair::Repair;
 use crate::model::run::{Tally, Total, Window};
+use crate::model::statement::{DayLine, Lateness, Statement};
 use crate::model::verdict::{IgnoreReason, Rule};
 use crate::model::words;
 use crate::money::Money;
 use crate::time::{Instant, Zone};
 
+pub mod csv;
+pub mod figures;
+pub mod html;
 pub mod json;
+pub mod junit;
+pub mod markdown;
+pub mod redact;
 pub mod sanitise;
 pub mod tables;
 pub mod text;
 
 words! {
-    /// A form of the report.
+    /// A form that every command answers in.
     Format {
         /// For a person.
         Table = "table",
         /// For machines.
         Json = "json",
+    }
+}
+
+words! {
+    /// A form of the report.
+    Form {
+        /// For a person at a terminal.
+        Table = "table",
+        /// For machines.
+        Json = "json",
+        /// For machines that read line by line.
+        Ndjson = "ndjson",
+        /// The breaks, for a spreadsheet.
+        Csv = "csv",
+        /// For a ticket.
+        Markdown = "markdown",
+        /// For a person with a browser: one file.
+        Html = "html",
+        /// As a test run, for GitLab and Jenkins.
+        Junit = "junit",
     }
 }
 
@@ -51,38 +84,51 @@ words! {
     }
 }
 
-/// Forms that the contract names and that are not built.
-const FORMATS_TO_COME: &[&str] = &["ndjson", "csv", "markdown", "html", "junit"];
-
-impl Format {
-    /// Whether it is the name of a form, built or not.
-    pub fn is_word(word: &str) -> bool {
-        Format::from_word(word).is_some() || FORMATS_TO_COME.contains(&word)
+impl Form {
+    /// The form of a name.
+    pub fn parse(word: &str) -> Result<Form, Failure> {
+        Form::from_word(word).ok_or_else(|| {
+            let known: Vec<&str> = Form::ALL.iter().map(|form| form.as_str()).collect();
+            Failure::rejected(format!("there is no format {word:?}"))
+                .remedy(format!("use one of {}", known.join(", ")))
+        })
     }
 
-    /// The form of a name; one that is not built is refused with these words.
-    pub fn parse(word: &str) -> Result<Format, Failure> {
-        if let Some(format) = Format::from_word(word) {
-            return Ok(format);
+    /// The form that the ending of a file name stands for; `None` where it stands for none.
+    pub fn of_ending(ending: &str) -> Option<Form> {
+        match ending.to_ascii_lowercase().as_str() {
+            "txt" => Some(Form::Table),
+            "json" => Some(Form::Json),
+            "ndjson" | "jsonl" => Some(Form::Ndjson),
+            "csv" => Some(Form::Csv),
+            "md" | "markdown" => Some(Form::Markdown),
+            "html" | "htm" => Some(Form::Html),
+            "xml" => Some(Form::Junit),
+            _ => None,
         }
-        let what = if FORMATS_TO_COME.contains(&word) {
-            format!("the format {word:?} is not built yet in this version")
-        } else {
-            format!("there is no format {word:?}")
-        };
-        Err(Failure::rejected(what).remedy("use table or json"))
+    }
+
+    /// The form of an answer that is no report; `None` where only a report has it.
+    pub const fn as_answer(self) -> Option<Format> {
+        match self {
+            Form::Table => Some(Format::Table),
+            Form::Json => Some(Format::Json),
+            Form::Ndjson | Form::Csv | Form::Markdown | Form::Html | Form::Junit => None,
+        }
     }
 }
 
 /// How a report is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderOptions {
-    /// At most so many rows for each list of [`Format::Table`].
+    /// At most so many rows for each list of [`Form::Table`] and [`Form::Markdown`]. No other form is ever cut.
     pub limit: usize,
-    /// Whether [`Format::Table`] is coloured.
+    /// Whether [`Form::Table`] is coloured.
     pub has_color: bool,
-    /// [`Format::Table`] lists only breaks that are at least so bad, and says how many it leaves out.
+    /// [`Form::Table`] and [`Form::Markdown`] list only breaks that are at least so bad, and say how many they leave out.
     pub min_severity: Severity,
+    /// Width of [`Form::Table`], in columns of a terminal. Lines are broken between words; an id never is.
+    pub columns: usize,
 }
 
 impl Default for RenderOptions {
@@ -91,6 +137,7 @@ impl Default for RenderOptions {
             limit: 50,
             has_color: false,
             min_severity: Severity::Warning,
+            columns: 100,
         }
     }
 }
@@ -98,13 +145,18 @@ impl Default for RenderOptions {
 /// Writes a report.
 pub fn render(
     report: &RunReport,
-    format: Format,
+    form: Form,
     options: RenderOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    match format {
-        Format::Table => text::write(report, options, out),
-        Format::Json => json::write(report, out),
+    match form {
+        Form::Table => text::write(report, options, out),
+        Form::Json => json::write(report, out),
+        Form::Ndjson => json::write_lines(report, out),
+        Form::Csv => csv::write(report, out),
+        Form::Markdown => markdown::write(report, options, out),
+        Form::Html => html::write(report, out),
+        Form::Junit => junit::write(report, out),
     }
 }
 
@@ -123,6 +175,10 @@ pub struct RunReport {
     pub sources: Vec<SourceReport>,
     /// One for each currency, sorted by code.
     pub totals: Vec<Total>,
+    /// One for each currency, sorted by code.
+    pub statement: Vec<Statement>,
+    /// Rows of the processor's side in scope, by civil day, oldest first.
+    pub days: Vec<DayLine>,
     /// Counts that do not follow from the lists.
     pub summary: Summary,
     /// Where the rows of each side went.
@@ -139,6 +195,8 @@ pub struct RunReport {
     pub checks: Vec<Check>,
     /// What a reader should know and that is no finding.
     pub warnings: Vec<Warning>,
+    /// What became of the messages to each channel; empty where none was to be told.
+    pub deliveries: Vec<Delivery>,
     /// Listed on request (`--include matches`).
     pub matches: Option<Vec<MatchLine>>,
     /// Listed on request (`--include pending`).
@@ -168,6 +226,17 @@ pub struct RunInfo {
     pub config_path: String,
     /// SHA-256 of the configuration file, in hex; empty = none.
     pub config_digest: String,
+    /// Where the chain of the ledger ended when the run did; `None` = there is no ledger.
+    pub ledger: Option<LedgerEnd>,
+}
+
+/// The end of the chain of the ledger. A later one that does not contain it was changed past paysweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerEnd {
+    /// How many steps it seals.
+    pub entries: u64,
+    /// Its hash, 64 hex digits; empty = nothing was sealed yet.
+    pub hash: String,
 }
 
 /// How a run ended.
@@ -238,6 +307,8 @@ pub struct SourceReport {
     pub watermark_after: Option<Instant>,
     /// The files it came from.
     pub files: Vec<FileLine>,
+    /// How late rows arrived; `None` where no earlier run could have seen them.
+    pub lateness: Option<Lateness>,
 }
 
 /// A file that was read.
@@ -333,6 +404,8 @@ pub struct ResolvedLine {
     pub intent_id: String,
     /// Empty = none.
     pub operation_id: String,
+    /// What was at risk, where it has an amount.
+    pub money: Option<Money>,
 }
 
 words! {
@@ -367,6 +440,33 @@ pub struct Warning {
     pub code: String,
     /// In words.
     pub message: String,
+}
+
+words! {
+    /// What became of a message.
+    DeliveryStatus {
+        /// It was taken.
+        Sent = "sent",
+        /// There was no news for this channel.
+        Quiet = "quiet",
+        /// It could not be sent.
+        Failed = "failed",
+    }
+}
+
+/// What became of the message to a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its name in the configuration.
+    pub channel: String,
+    /// What it speaks.
+    pub kind: String,
+    /// Whether a failure ends the run with 6.
+    pub is_required: bool,
+    /// What became of it.
+    pub status: DeliveryStatus,
+    /// Why it failed; empty = it did not.
+    pub detail: String,
 }
 
 /// A match as it is listed.

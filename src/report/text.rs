@@ -1,4 +1,4 @@
-//! The report for a person, readable without colour at 80 to 120 columns.
+//! The report for a person, readable without colour, as wide as the terminal.
 //!
 //! Order: the verdict, the window, money per currency with what is at risk first, where the rows of each side went, the
 //! open breaks by severity and class, what was repaired, and then what a reader looks up only when something is odd.
@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::sanitise::clean;
-use super::{BreakLine, Check, CheckStatus, OutcomeName, RenderOptions, RunReport, SourceReport};
+use super::{
+    BreakLine, Check, CheckStatus, DeliveryStatus, OutcomeName, RenderOptions, RunReport,
+    SourceReport, figures,
+};
 use crate::exit::Exit;
 use crate::model::breaks::{BreakClass, BreakState, Severity};
 use crate::model::repair::{Repair, RepairAction, RepairState};
@@ -18,8 +21,6 @@ use crate::model::run::{Basis, Tally, Total};
 use crate::money::format_minor;
 use crate::time::Instant;
 
-/// Width at which running text is wrapped, in characters.
-const COLUMNS: usize = 100;
 /// So many digits of an id are shown; commands take the beginning of an id.
 const ID_CHARS: usize = 12;
 
@@ -28,7 +29,7 @@ pub fn write(report: &RunReport, options: RenderOptions, out: &mut dyn Write) ->
     let mut page = Page { out, options };
     verdict(&mut page, report)?;
     window(&mut page, report)?;
-    totals(&mut page, &report.totals)?;
+    totals(&mut page, report)?;
     accounting(&mut page, report)?;
     breaks(&mut page, report)?;
     repairs(&mut page, "Repairs", &report.repairs, report.run.as_of)?;
@@ -81,19 +82,53 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// A line, cleaned.
+    /// A line, cleaned. What is too wide for the terminal goes on, indented by four more columns.
     fn line(&mut self, text: &str) -> io::Result<()> {
+        self.hang(text, 4)
+    }
+
+    /// A line as it stands, however wide: a row of a table.
+    fn row(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "{}", clean(text))
+    }
+
+    /// A line that goes on indented by so many more columns than it begins with.
+    fn hang(&mut self, text: &str, further: usize) -> io::Result<()> {
+        let text = clean(text);
+        let body = text.trim_start_matches(' ');
+        let indent = text.len() - body.len();
+        let (first, next) = (
+            self.room(indent),
+            self.room(indent + further).max(COLUMNS_MIN),
+        );
+        for (n, line) in wrap(body, first, next).iter().enumerate() {
+            let indent = if n == 0 { indent } else { indent + further };
+            writeln!(self.out, "{:indent$}{line}", "")?;
+        }
+        Ok(())
+    }
+
+    /// Columns that are left beside an indent.
+    fn room(&self, indent: usize) -> usize {
+        self.options.columns.saturating_sub(indent).max(COLUMNS_MIN)
     }
 
     /// A line that begins with a coloured word.
     fn painted(&mut self, paint: Paint, head: &str, rest: &str) -> io::Result<()> {
         let (head, rest) = (clean(head), clean(rest));
+        let indent = head.len() - head.trim_start_matches(' ').len() + 4;
+        let first = self.room(columns(&head));
+        let lines = wrap(&rest, first, self.room(indent));
+        let (start, more) = lines.split_first().expect("there is always a first line");
         if self.options.has_color && paint != Paint::Plain {
-            writeln!(self.out, "\u{1b}[{}m{head}\u{1b}[0m{rest}", paint.code())
+            writeln!(self.out, "\u{1b}[{}m{head}\u{1b}[0m{start}", paint.code())?;
         } else {
-            writeln!(self.out, "{head}{rest}")
+            writeln!(self.out, "{head}{start}")?;
         }
+        for line in more {
+            writeln!(self.out, "{:indent$}{line}", "")?;
+        }
+        Ok(())
     }
 
     /// An empty line and a heading.
@@ -104,7 +139,8 @@ impl Page<'_> {
 
     /// Running text, wrapped and indented.
     fn paragraph(&mut self, indent: usize, text: &str) -> io::Result<()> {
-        for line in wrap(&clean(text), COLUMNS - indent) {
+        let room = self.room(indent);
+        for line in wrap(&clean(text), room, room) {
             writeln!(self.out, "{:indent$}{line}", "")?;
         }
         Ok(())
@@ -128,31 +164,69 @@ impl Page<'_> {
             return Ok(());
         }
         self.line(&format!(
-            "  … and {count} more (raise --limit, or use --format json)"
+            "  … and {count} more (raise --limit, or use --format html, csv or json)"
         ))
     }
 }
 
-/// Breaks text between words; a word that is too long stands on a line of its own.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
+/// No terminal is narrower than this; ids stand whole all the same.
+const COLUMNS_MIN: usize = 20;
+
+/// How many columns of a terminal a text takes: characters of the East take two.
+fn columns(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
+}
+
+/// Breaks text between words: the first line into so many columns, all others into so many. A word that is too wide stands
+/// on a line of its own, whole, unless it is written in a script without blanks.
+fn wrap(text: &str, first: usize, next: usize) -> Vec<String> {
+    let body = text.trim_start_matches(' ');
+    let mut used = text.len() - body.len();
+    let mut line = " ".repeat(used);
     let mut lines = Vec::new();
-    let mut line = String::new();
-    let mut used = 0;
-    for word in text.split(' ') {
-        let chars = word.chars().count();
-        if used > 0 && used + 1 + chars > columns {
+    let mut is_empty = true;
+    for piece in body.split(' ').flat_map(|word| pieces(word, next)) {
+        let room = if lines.is_empty() { first } else { next };
+        let wide = columns(&piece.text);
+        let mut blank = usize::from(!is_empty && !piece.is_continued);
+        if !is_empty && used + blank + wide > room {
             lines.push(std::mem::take(&mut line));
-            used = 0;
+            (used, blank, is_empty) = (0, 0, true);
         }
-        if used > 0 {
+        if blank > 0 {
             line.push(' ');
-            used += 1;
         }
-        line.push_str(word);
-        used += chars;
+        line.push_str(&piece.text);
+        used += blank + wide;
+        is_empty &= piece.text.is_empty();
     }
     lines.push(line);
     lines
+}
+
+/// A word, or a part of one.
+struct Piece {
+    text: String,
+    /// Follows the last piece without a blank.
+    is_continued: bool,
+}
+
+/// A word in one piece, or where it is wider than a line and of a script without blanks, character by character.
+fn pieces(word: &str, room: usize) -> Vec<Piece> {
+    let is_split = columns(word) > room && columns(word) > word.chars().count();
+    if !is_split {
+        return vec![Piece {
+            text: word.to_owned(),
+            is_continued: false,
+        }];
+    }
+    word.chars()
+        .enumerate()
+        .map(|(n, letter)| Piece {
+            text: letter.to_string(),
+            is_continued: n > 0,
+        })
+        .collect()
 }
 
 /// `1 break`, `2 breaks`.
@@ -164,30 +238,13 @@ fn count(number: usize, one: &str, many: &str) -> String {
 
 fn verdict(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
     let outcome = &report.outcome;
-    let open = open_breaks(report).count();
-    let (paint, words) = match outcome.name {
-        OutcomeName::Clean => (Paint::Good, "nothing to tell".to_owned()),
-        OutcomeName::Repaired => (
-            Paint::Notice,
-            "every break that was found was closed by a repair of this run".to_owned(),
-        ),
-        OutcomeName::Review => (
-            Paint::Bad,
-            if open == 1 {
-                "1 break needs a person".to_owned()
-            } else {
-                format!("{open} breaks need a person")
-            },
-        ),
-        OutcomeName::Exit(exit) => (
-            if exit == Exit::Ok {
-                Paint::Good
-            } else {
-                Paint::Bad
-            },
-            exit.when().to_owned(),
-        ),
+    let paint = match outcome.name {
+        OutcomeName::Clean => Paint::Good,
+        OutcomeName::Repaired => Paint::Notice,
+        OutcomeName::Exit(Exit::Ok) => Paint::Good,
+        OutcomeName::Review | OutcomeName::Exit(_) => Paint::Bad,
     };
+    let words = figures::verdict(report);
     page.painted(
         paint,
         &outcome.name.as_str().to_uppercase(),
@@ -222,6 +279,14 @@ fn window(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
     head.push(format!("as of {}", run.as_of));
     head.push(format!("paysweep {}", run.version));
     page.line(&format!("  run     {}", head.join(" · ")))?;
+    if let Some(end) = run.ledger.as_ref().filter(|end| !end.hash.is_empty()) {
+        let steps = count(
+            usize::try_from(end.entries).unwrap_or(usize::MAX),
+            "step",
+            "steps",
+        );
+        page.line(&format!("  ledger  {steps}, sealed by {}", end.hash))?;
+    }
     let (from, to) = (report.window.from, report.window.to);
     let basis = match report.window.basis {
         Basis::Watermark => "from the watermark",
@@ -229,7 +294,7 @@ fn window(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
         Basis::Files => "everything in the files",
     };
     page.line(&format!(
-        "  window  {} to {} UTC ({basis}; the end is not part of it)",
+        "  window  {} to {} UTC ({basis}; the end is excluded)",
         utc(from),
         utc(to)
     ))?;
@@ -252,18 +317,9 @@ fn utc(at: Instant) -> String {
     at.to_string().trim_end_matches('Z').to_owned()
 }
 
-fn totals(page: &mut Page<'_>, totals: &[Total]) -> io::Result<()> {
-    let risk: Vec<String> = totals
-        .iter()
-        .filter(|total| total.at_risk != 0)
-        .map(|total| {
-            format!(
-                "{} {}",
-                format_minor(total.at_risk, total.currency),
-                total.currency
-            )
-        })
-        .collect();
+fn totals(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
+    let totals = &report.totals;
+    let risk = figures::risk(report);
     if risk.is_empty() {
         page.section("At risk: ", "nothing")?;
     } else {
@@ -300,8 +356,38 @@ fn totals(page: &mut Page<'_>, totals: &[Total]) -> io::Result<()> {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(comfy_table::CellAlignment::Right);
     }
-    for line in table.lines() {
-        page.line(&format!(" {}", line.trim_end()))?;
+    let lines: Vec<String> = table
+        .lines()
+        .map(|line| format!(" {}", line.trim_end()))
+        .collect();
+    if lines
+        .iter()
+        .any(|line| columns(line) > page.options.columns)
+    {
+        return stacked(page, totals);
+    }
+    for line in lines {
+        page.row(&line)?;
+    }
+    Ok(())
+}
+
+/// The totals one below the other, where a terminal is too narrow for a table.
+fn stacked(page: &mut Page<'_>, totals: &[Total]) -> io::Result<()> {
+    for total in totals {
+        let figures = [
+            ("at risk", total.at_risk),
+            ("gross", total.gross),
+            ("matched", total.matched),
+            ("unreconciled", total.unreconciled),
+            ("fees", total.fees),
+            ("net", total.net),
+        ];
+        let told: Vec<String> = figures
+            .into_iter()
+            .map(|(label, minor)| format!("{label} {}", format_minor(minor, total.currency)))
+            .collect();
+        page.line(&format!("  {}  {}", total.currency, told.join(" · ")))?;
     }
     Ok(())
 }
@@ -327,13 +413,6 @@ fn sum(tally: &Tally) -> String {
 
 // ---- breaks
 
-fn open_breaks(report: &RunReport) -> impl Iterator<Item = &BreakLine> {
-    report
-        .breaks
-        .iter()
-        .filter(|line| line.stays() && line.item.state == BreakState::Open)
-}
-
 fn breaks(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
     let open: Vec<&BreakLine> = report.breaks.iter().filter(|line| line.stays()).collect();
     if report.breaks.is_empty() {
@@ -348,8 +427,10 @@ fn breaks(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
     let mut head = format!("{} open", open.len() - acknowledged);
     for (number, words) in [
         (new, "new"),
+        (open.len() - new, "persisting"),
         (acknowledged, "acknowledged"),
         (repaired, "closed by a repair"),
+        (report.resolved.len(), "resolved since the last run"),
     ] {
         if number > 0 {
             head = format!("{head}, {number} {words}");
@@ -377,7 +458,8 @@ fn grouped(page: &mut Page<'_>, lines: &[&BreakLine]) -> io::Result<()> {
             .push(line);
     }
     let mut room = page.options.limit;
-    for ((severity, class), group) in groups {
+    for ((severity, class), mut group) in groups {
+        group.sort_by_key(|line| figures::weight(line));
         let entry = class.entry();
         let paint = match severity.0 {
             Severity::Critical | Severity::High => Paint::Bad,
@@ -515,7 +597,11 @@ fn one_repair(page: &mut Page<'_>, repair: &Repair, as_of: Instant) -> io::Resul
         short(&repair.id),
         repair.action,
         parts.join(" · ")
-    ))
+    ))?;
+    if repair.note.is_empty() {
+        return Ok(());
+    }
+    page.paragraph(6, &repair.note)
 }
 
 // ---- the rest
@@ -547,8 +633,11 @@ fn resolved(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
     let head = count(report.resolved.len(), "break was", "breaks were");
     page.section("Resolved: ", &format!("{head} seen in order again"))?;
     page.list(&report.resolved, |page, line| {
-        let ids = pair(&line.intent_id, &line.operation_id);
-        page.line(&format!("  {}  {}  {ids}", short(&line.id), line.class))
+        let mut told = pair(&line.intent_id, &line.operation_id);
+        if let Some(money) = line.money {
+            told = format!("{told} · {money}");
+        }
+        page.line(&format!("  {}  {}  {told}", short(&line.id), line.class))
     })
 }
 
@@ -607,7 +696,12 @@ fn checks(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
         .iter()
         .filter(|check| check.status != CheckStatus::Pass)
         .collect();
-    if told.is_empty() && report.warnings.is_empty() {
+    let missed: Vec<_> = report
+        .deliveries
+        .iter()
+        .filter(|line| line.status == DeliveryStatus::Failed)
+        .collect();
+    if told.is_empty() && report.warnings.is_empty() && missed.is_empty() {
         return Ok(());
     }
     let passed = report.checks.len() - told.len();
@@ -626,6 +720,13 @@ fn checks(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
     })?;
     page.list(&report.warnings, |page, warning| {
         let rest = format!("  {}: {}", warning.code, warning.message);
+        page.painted(Paint::Notice, "  warn", &rest)
+    })?;
+    page.list(&missed, |page, line| {
+        let rest = format!(
+            "  the message to {} was not sent: {}",
+            line.channel, line.detail
+        );
         page.painted(Paint::Notice, "  warn", &rest)
     })
 }

@@ -197,6 +197,13 @@ impl<'d> Value<'d> {
         }
     }
 
+    /// `true` or `false`.
+    pub(super) fn boolean(&self) -> Result<bool, Failure> {
+        self.inner
+            .as_bool()
+            .ok_or_else(|| self.wrong_type("true or false"))
+    }
+
     /// A whole number between bounds, both inclusive.
     pub(super) fn whole(&self, min: i64, max: i64) -> Result<i64, Failure> {
         let integer = self
@@ -207,6 +214,13 @@ impl<'d> Value<'d> {
             Ok(number) if (min..=max).contains(&number) => Ok(number),
             _ => Err(self.error(format!("has to be between {min} and {max}"))),
         }
+    }
+
+    /// True or false.
+    pub(super) fn flag(&self) -> Result<bool, Failure> {
+        self.inner
+            .as_bool()
+            .ok_or_else(|| self.wrong_type("true or false"))
     }
 
     /// A length of time: `"90s"`, `"60m"`, `"72h"`, `"5d"`, `"2w"`.

@@ -10,19 +10,19 @@ use sha2::{Digest, Sha256};
 
 use super::document::{Document, Table, Value};
 use super::{
-    FreshnessSettings, IntentsSettings, OutputSpec, ProfileRef, ReportSettings, Settings,
-    SourceKind, SourceSettings, StoreUrl,
+    FreshnessSettings, IntentsSettings, OutputSpec, ProfileRef, RepairSettings, ReportSettings,
+    Settings, SourceKind, SourceSettings, StoreUrl,
 };
-use super::{api, intents};
+use super::{api, intents, notify, repair};
 use crate::database::postgres::Address;
 use crate::database::sqlite_path;
 use crate::exit::{Exit, Failure};
-use crate::model::breaks::{BreakClass, Policy};
 use crate::model::run::CompleteThrough;
 use crate::money::{Currency, NumberFormat};
 use crate::processor::generic::{self, GenericRules, Part};
 use crate::processor::{DateOrder, Mode, ReadRules, ScopeRule};
 use crate::reconcile::rules::{Guards, Rules};
+use crate::report::redact::Column;
 use crate::time::{Instant, Span, Zone, parse_point};
 
 /// Looks up a variable of the environment.
@@ -50,9 +50,11 @@ pub(super) fn read(
         "notify",
     ];
     let root = Table::open(document, "", 0, &root, &known)?;
-    if let Some(notify) = root.get("notify") {
-        return Err(not_built(&notify.named("[notify]"), "notifications"));
-    }
+    let channels = notify::read(
+        document,
+        root.get("notify").map(|it| it.named("[notify]")),
+        env,
+    )?;
     let timezone = match root.get("timezone") {
         Some(value) => zone(&value)?,
         None => Zone::utc(),
@@ -69,7 +71,13 @@ pub(super) fn read(
         .named("[intents]");
     let intents = intents::read(document, &intents_table, env)?;
     let guards = guards(root.get("guards").map(|it| it.named("[guards]")))?;
-    let shared = shared_rules(&root, &intents, &guards)?;
+    let repair = repair::read(
+        document,
+        root.get("repair").map(|it| it.named("[repair]")),
+        intents.sql.as_ref(),
+        env,
+    )?;
+    let shared = shared_rules(&root, &intents, &repair, &guards)?;
     let sources = sources(document, &root, env, &timezone, now, &shared)?;
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
     if names.contains(&intents.name.as_str()) {
@@ -89,9 +97,11 @@ pub(super) fn read(
         lease,
         sources,
         intents,
+        repair,
         guards,
         freshness: freshness(root.get("freshness").map(|it| it.named("[freshness]")))?,
         report: report(document, root.get("report").map(|it| it.named("[report]")))?,
+        channels,
     })
 }
 
@@ -601,6 +611,7 @@ fn hash_of(parts: &[(&str, String)]) -> String {
 fn shared_rules(
     root: &Table<'_>,
     intents: &IntentsSettings,
+    repair: &RepairSettings,
     guards: &Guards,
 ) -> Result<Rules, Failure> {
     let tolerance = match root.get("match").map(|it| it.named("[match]")) {
@@ -610,54 +621,18 @@ fn shared_rules(
         },
         None => BTreeMap::new(),
     };
-    let (policies, link_policy) = repair(root.get("repair").map(|it| it.named("[repair]")))?;
     Ok(Rules {
         scope: intents.name.clone(),
         grace: intents.grace,
         open_after: intents.open_after,
         kinds: intents.kinds.clone(),
         tolerance,
-        policies,
-        link_policy,
+        policies: repair.policies.clone(),
+        conditions: repair.conditions.clone(),
+        link_policy: repair.link,
         guards: guards.clone(),
         ..Rules::new("")
     })
-}
-
-fn repair(section: Option<Value<'_>>) -> Result<(BTreeMap<BreakClass, Policy>, Policy), Failure> {
-    let mut policies = BTreeMap::new();
-    let mut link_policy = Policy::Off;
-    let Some(section) = section else {
-        return Ok((policies, link_policy));
-    };
-    let mut known: Vec<&str> = BreakClass::ALL.iter().map(|class| class.as_str()).collect();
-    known.extend(["link", "redrive"]);
-    let choices =
-        [Policy::Auto, Policy::Propose, Policy::Off].map(|policy| (policy.as_str(), policy));
-    for (name, value) in section.table(&known)?.entries() {
-        let class = BreakClass::from_word(name);
-        match class {
-            Some(class) if class.entry().default_policy.is_some() => {
-                policies.insert(class, value.word(&choices)?);
-            }
-            None if name == "link" => link_policy = value.word(&choices)?,
-            None => return Err(not_built(&value, "proposals to send again")),
-            Some(_) => {
-                let repairable: Vec<&str> = BreakClass::ALL
-                    .iter()
-                    .filter(|class| class.entry().default_policy.is_some())
-                    .map(|class| class.as_str())
-                    .collect();
-                return Err(value
-                    .error("this class has no repair; a person always decides")
-                    .remedy(format!(
-                        "a policy can be set for {} and link",
-                        repairable.join(", ")
-                    )));
-            }
-        }
-    }
-    Ok((policies, link_policy))
 }
 
 fn guards(section: Option<Value<'_>>) -> Result<Guards, Failure> {
@@ -698,7 +673,7 @@ fn basis_points(value: &Value<'_>) -> Result<u64, Failure> {
         })
 }
 
-fn currency(value: &Value<'_>, code: &str) -> Result<Currency, Failure> {
+pub(super) fn currency(value: &Value<'_>, code: &str) -> Result<Currency, Failure> {
     Currency::parse(code)
         .filter(|currency| currency.as_str() == code && currency.exponent().is_some())
         .ok_or_else(|| {
@@ -709,7 +684,7 @@ fn currency(value: &Value<'_>, code: &str) -> Result<Currency, Failure> {
 }
 
 /// An amount in major units as decimal text.
-fn major(value: &Value<'_>, currency: Currency) -> Result<i64, Failure> {
+pub(super) fn major(value: &Value<'_>, currency: Currency) -> Result<i64, Failure> {
     let text = value.text()?;
     let exponent = currency.exponent().unwrap_or(0);
     NumberFormat::PLAIN
@@ -745,6 +720,18 @@ fn freshness(section: Option<Value<'_>>) -> Result<FreshnessSettings, Failure> {
     })
 }
 
+/// A column that is masked. One that a report never holds is refused, so that nobody relies on a mask that does nothing.
+fn redacted_column(value: &Value<'_>) -> Result<Column, Failure> {
+    let name = value.some_text()?;
+    Column::from_word(name).ok_or_else(|| {
+        let known: Vec<&str> = Column::ALL.iter().map(|column| column.as_str()).collect();
+        value
+            .error(format!("no report holds a column {name:?}"))
+            .why("a report holds a fixed list of columns; every other column of a file stays out of it anyway")
+            .remedy(format!("these can be masked: {}", known.join(", ")))
+    })
+}
+
 fn report(document: Document<'_>, section: Option<Value<'_>>) -> Result<ReportSettings, Failure> {
     let mut report = ReportSettings::default();
     let Some(section) = section else {
@@ -752,7 +739,9 @@ fn report(document: Document<'_>, section: Option<Value<'_>>) -> Result<ReportSe
     };
     let table = section.table(&["files", "keep", "redact"])?;
     if let Some(redact) = table.get("redact") {
-        return Err(not_built(&redact, "leaving columns out of a report"));
+        for column in redact.list()? {
+            report.redact.push(redacted_column(&column)?);
+        }
     }
     if let Some(files) = table.get("files") {
         for file in files.list()? {

@@ -20,6 +20,7 @@ const KEYS: &[&str] = &[
     "open_after",
     "kinds",
     "confirm_within",
+    "retry_for",
     "name",
     "amount_unit",
     "rounding",
@@ -112,6 +113,10 @@ pub(super) fn read(
             .map(|value| value.span())
             .transpose()?,
         rounding,
+        retry_for: table
+            .get("retry_for")
+            .map(|value| value.span())
+            .transpose()?,
     })
 }
 

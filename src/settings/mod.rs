@@ -4,26 +4,33 @@
 //! |---|---|
 //! | `file` | `paysweep.toml` as it may be written |
 //! | `api` | what its sections `[source.NAME]` say about asking a processor |
-//! | `intents` | its section `[intents]` |
+//! | `intents`, `notify`, `repair` | its sections `[intents]`, `[notify]` and `[repair]` |
 //! | `document` | a TOML document with positions: line and column for everything that may not be written |
 //! | [`window`] | the window flags, and what they ask for |
 //!
 //! Decisions: one file, never merged; unknown keys are errors; the host's time zone is never consulted; relative paths
 //! belong to the folder of the file. Secrets are references, and no error text quotes a line of the file.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::database::postgres::Address;
 use crate::exit::Failure;
 pub use crate::intents::amount::{AmountUnit, Rounding};
 use crate::intents::sql::spec::Spec;
+use crate::intents::sql::writer::ApplySpec;
+use crate::model::breaks::{BreakClass, Policy};
 use crate::model::intent::IntentKind;
+use crate::model::repair::RepairAction;
 use crate::model::run::CompleteThrough;
 use crate::model::words;
+use crate::notify::Channel;
 use crate::processor::ReadRules;
 use crate::processor::generic::GenericRules;
+use crate::reconcile::policy::Conditions;
 use crate::reconcile::rules::{Guards, PerKind, Rules};
-use crate::report::Format;
+use crate::report::Form;
+use crate::report::redact::Column;
 use crate::source::api::Access;
 use crate::time::{Instant, Span, Zone};
 
@@ -31,6 +38,8 @@ mod api;
 mod document;
 mod file;
 mod intents;
+mod notify;
+mod repair;
 pub mod window;
 
 /// A validated configuration.
@@ -50,12 +59,16 @@ pub struct Settings {
     pub sources: Vec<SourceSettings>,
     /// Our own side.
     pub intents: IntentsSettings,
+    /// What is done about breaks that can be repaired, and by whom.
+    pub repair: RepairSettings,
     /// Limits on what one run may write. The same as in the rules of every source.
     pub guards: Guards,
     /// When a source counts as stale.
     pub freshness: FreshnessSettings,
     /// Files that a run writes its report to.
     pub report: ReportSettings,
+    /// Who is told of a run, by name.
+    pub channels: Vec<Channel>,
 }
 
 impl Settings {
@@ -273,10 +286,48 @@ pub struct IntentsSettings {
     pub kinds: Vec<IntentKind>,
     /// A repair that no import has confirmed after so long is a finding; `None` = never.
     pub confirm_within: Option<Span>,
+    /// How long our own software sends the same request again, at most; `None` = not told. Only for `paysweep check`.
+    pub retry_for: Option<Span>,
     /// Unit of local amounts.
     pub amount_unit: AmountUnit,
     /// How the local side rounds.
     pub rounding: Rounding,
+}
+
+/// `[repair]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairSettings {
+    /// Policies that differ from the catalogue's.
+    pub policies: BTreeMap<BreakClass, Policy>,
+    /// Conditions under which the policy of a class is followed.
+    pub conditions: BTreeMap<BreakClass, Conditions>,
+    /// Whether the processor's id is written into rows that match for certain. Default off.
+    pub link: Policy,
+    /// A proposal is approved by somebody else than who proposed it. Default false.
+    pub four_eyes: bool,
+    /// How repairs are written into the company's own table; `None` = they are kept for whoever reads them.
+    pub apply: Option<ApplySpec>,
+}
+
+impl RepairSettings {
+    /// Whether repairs of an action are written into the company's own table.
+    pub fn is_carried(&self, action: RepairAction) -> bool {
+        self.apply
+            .as_ref()
+            .is_some_and(|apply| apply.statements.contains_key(&action))
+    }
+}
+
+impl Default for RepairSettings {
+    fn default() -> RepairSettings {
+        RepairSettings {
+            policies: BTreeMap::new(),
+            conditions: BTreeMap::new(),
+            link: Policy::Off,
+            four_eyes: false,
+            apply: None,
+        }
+    }
 }
 
 /// `[freshness]`.
@@ -293,6 +344,8 @@ pub struct ReportSettings {
     pub files: Vec<OutputSpec>,
     /// How long stored runs are kept; `None` = forever.
     pub keep: Option<Span>,
+    /// Columns that are masked in everything that is told.
+    pub redact: Vec<Column>,
 }
 
 words! {
@@ -313,21 +366,23 @@ words! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputSpec {
     /// Its format; `None` = the one of `--format`.
-    pub format: Option<Format>,
+    pub format: Option<Form>,
     /// The file.
     pub path: PathBuf,
 }
 
 impl OutputSpec {
-    /// Reads `[FORMAT=]FILE`. Without a format, a name that ends in `.json` is JSON.
+    /// Reads `[FORMAT=]FILE`. Without a format the ending of the name says it: .json, .ndjson, .csv, .md, .html, .xml
+    /// (junit), .txt (table).
     pub fn parse(text: &str) -> Result<OutputSpec, Failure> {
         let (format, path) = match text.split_once('=') {
-            Some((word, path)) if Format::is_word(word) => (Some(Format::parse(word)?), path),
+            Some((word, path)) if Form::from_word(word).is_some() => {
+                (Some(Form::parse(word)?), path)
+            }
             _ => {
-                let is_json = Path::new(text)
-                    .extension()
-                    .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-                (is_json.then_some(Format::Json), text)
+                let ending = Path::new(text).extension();
+                let form = ending.and_then(|ending| Form::of_ending(&ending.to_string_lossy()));
+                (form, text)
             }
         };
         if path.is_empty() {

@@ -2,8 +2,9 @@
 
 use super::contract::{
     Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Freshness,
-    IntentChanges, IntentSelection, Note, OperationSelection, Receipt, RepairDetail, RepairFilter,
-    RunEnd, RunRow, RunStart, Store, Unconfirmed,
+    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection, Outbox,
+    Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Settlement, Store,
+    Unconfirmed,
 };
 use super::postgres::PostgresStore;
 use super::sqlite::SqliteStore;
@@ -24,8 +25,8 @@ pub enum AnyStore {
 
 // Boxed, so that what a command keeps while it waits stays small.
 macro_rules! delegate {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
-        impl Store for AnyStore {
+    ($trait:ident: $(fn $name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+        impl $trait for AnyStore {
             $(async fn $name(&mut self, $($argument: $type),*) -> Result<$answer, Failure> {
                 match self {
                     AnyStore::Sqlite(store) => Box::pin(store.$name($($argument),*)).await,
@@ -36,7 +37,7 @@ macro_rules! delegate {
     };
 }
 
-delegate! {
+delegate! { Store:
     fn begin(start: &RunStart<'_>) -> Begun;
     fn claim(source: &str, run_id: &str, owner: &str, ttl: Span) -> Claim;
     fn renew(claim: &Claim, ttl: Span) -> ();
@@ -63,8 +64,17 @@ delegate! {
     fn repair(id_prefix: &str) -> RepairDetail;
     fn decide(id_prefix: &str, decision: Decision, note: &Note<'_>) -> RepairDetail;
     fn apply(id_prefix: &str, note: &Note<'_>) -> RepairDetail;
+    fn revert(id_prefix: &str, note: &Note<'_>) -> RepairDetail;
+    fn ledger_head() -> LedgerHead;
+    fn prove_ledger() -> LedgerProof;
     fn runs(limit: u32) -> Vec<RunRow>;
     fn run(id_prefix: &str) -> RunRow;
     fn prune_runs(before: Instant) -> u64;
     fn freshness(source: &str, as_of: Instant) -> Freshness;
+}
+
+delegate! { Outbox:
+    fn claim_repair(id: &str, run_id: &str, note: &Note<'_>, ttl: Span) -> RepairClaim;
+    fn renew_repair(claim: &RepairClaim, ttl: Span) -> ();
+    fn settle_repair(claim: &RepairClaim, how: Settlement<'_>, note: &Note<'_>) -> RepairDetail;
 }

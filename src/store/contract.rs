@@ -51,6 +51,8 @@ pub struct RunStart<'a> {
     pub config_hash: &'a str,
     /// `--run-key`, where one was given.
     pub run_key: Option<RunKey<'a>>,
+    /// Who started it; empty = nobody is named.
+    pub started_by: &'a str,
     /// Random per process start.
     pub owner: &'a str,
     /// How long a run key is held without [`Store::renew`].
@@ -219,6 +221,9 @@ pub struct RepairDetail {
     pub written_at: Instant,
     /// Evidence of the break it was planned for.
     pub evidence: String,
+    /// Who is answerable for it: who proposed it by hand, or started the run that wrote it; empty = nobody is named. Only
+    /// filled by [`Store::repair`].
+    pub proposed_by: String,
     /// Its events, oldest first; only filled by [`Store::repair`].
     pub events: Vec<Event>,
 }
@@ -226,10 +231,30 @@ pub struct RepairDetail {
 /// A person's word on a proposed repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Proposed → approved.
+    /// Proposed → approved; also failed → approved, once the reason is gone.
     Approve,
+    /// The same, by somebody else than [`RepairDetail::proposed_by`]: else `Denied`.
+    ApproveAsOther,
     /// Proposed or approved → rejected.
     Reject,
+}
+
+/// The end of the chain of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LedgerHead {
+    /// How many steps it seals.
+    pub entries: u64,
+    /// Its hash, 64 hex digits; empty = nothing was sealed yet.
+    pub hash: String,
+}
+
+/// What was found when the chain of the ledger was proved.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LedgerProof {
+    /// Where it ends.
+    pub head: LedgerHead,
+    /// Steps that are older than the chain.
+    pub older: u64,
 }
 
 /// A run as history shows it.
@@ -562,6 +587,18 @@ pub trait Store {
     /// Applies an approved repair, compare-and-set: afterwards it is `applied`, or `failed` when the row had changed.
     async fn apply(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure>;
 
+    /// Proposes the inverse of a repair that was applied: the row as it was before. `Rejected` when the row has changed
+    /// since, or when it was proposed before.
+    async fn revert(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure>;
+
+    /// Where the chain of the ledger ends: every step of a repair and every acknowledgement and close is sealed in it, in the
+    /// transaction that takes it.
+    async fn ledger_head(&mut self) -> Result<LedgerHead, Failure>;
+
+    /// Proves the chain of the ledger from its first entry to its end, against the steps as they are stored. `Internal` names
+    /// the first link that is broken.
+    async fn prove_ledger(&mut self) -> Result<LedgerProof, Failure>;
+
     /// The newest runs, newest first.
     async fn runs(&mut self, limit: u32) -> Result<Vec<RunRow>, Failure>;
 
@@ -573,4 +610,61 @@ pub trait Store {
 
     /// How fresh a source is.
     async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure>;
+}
+
+/// A repair that this process carries over into a table of the company's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairClaim {
+    /// The repair, claimed.
+    pub repair: RepairDetail,
+    /// Grows with every change of hands.
+    pub epoch: i64,
+    /// The run that holds it; empty = a person.
+    pub run_id: String,
+}
+
+/// How a claimed repair ended.
+#[derive(Clone, Copy, Debug)]
+pub enum Settlement<'a> {
+    /// The table has it: the repair is `applied`, and our copy of the row follows.
+    Written {
+        /// The break that it closes, as it stands then; `None` = the next run sees it in order.
+        closes: Option<&'a Break>,
+    },
+    /// The row had changed, or nobody can tell who changed it: the repair is `failed`.
+    Conflict {
+        /// The `repair_conflict` break of it.
+        break_of_it: &'a Break,
+    },
+    /// It is known that nothing was written: the repair is `approved` again.
+    NotWritten,
+}
+
+/// A store that hands repairs over to a table of the company's own. The claim is committed before anything is written there,
+/// so that whoever comes after a process that died knows what has to be found out.
+#[allow(
+    async_fn_in_trait,
+    reason = "one thread drives everything: no caller needs the futures to be Send"
+)]
+pub trait Outbox {
+    /// Claims an approved repair, or a claimed one whose holder let its lease end. `Locked` while somebody else holds it,
+    /// `Rejected` in any other state.
+    async fn claim_repair(
+        &mut self,
+        id: &str,
+        run_id: &str,
+        note: &Note<'_>,
+        ttl: Span,
+    ) -> Result<RepairClaim, Failure>;
+
+    /// Holds a claim for `ttl` more. `Locked` when it was taken over.
+    async fn renew_repair(&mut self, claim: &RepairClaim, ttl: Span) -> Result<(), Failure>;
+
+    /// Records how it went, and gives the claim back. `Locked` when it was taken over; then nothing was recorded.
+    async fn settle_repair(
+        &mut self,
+        claim: &RepairClaim,
+        how: Settlement<'_>,
+        note: &Note<'_>,
+    ) -> Result<RepairDetail, Failure>;
 }

@@ -9,6 +9,8 @@
 //! | `breaks`, `repairs` | what differs and what is done about it, as a run writes it |
 //! | `open_items`, `ledger` | the same as it stands, and what persons say of it |
 //! | `runs` | history and watermarks |
+//! | `chain` | the seal on every step of the ledger |
+//! | `claims` | repairs on their way into a table of the company's own |
 //! | `commit` | the one transaction of a run |
 //!
 //! # Decisions
@@ -22,6 +24,8 @@ pub(in crate::store) mod dialect;
 pub(in crate::store) mod engine;
 
 mod breaks;
+mod chain;
+mod claims;
 mod commit;
 mod intents;
 mod lease;
@@ -34,8 +38,9 @@ mod runs;
 use self::engine::{Database, Engine, Repeat};
 use super::contract::{
     Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Freshness,
-    IntentChanges, IntentSelection, Note, OperationSelection, Outcome, Receipt, RepairDetail,
-    RepairFilter, RunEnd, RunRow, RunStart, Store, Unconfirmed,
+    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection, Outbox,
+    Outcome, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart,
+    Settlement, Store, Unconfirmed,
 };
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, CloseAs};
@@ -327,6 +332,26 @@ impl<D: Database> Store for SqlStore<D> {
             .await
     }
 
+    async fn revert(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure> {
+        self.database
+            .write("proposing a repair", Repeat::Doubles, async |session| {
+                ledger::revert(session, id_prefix, note).await
+            })
+            .await
+    }
+
+    async fn ledger_head(&mut self) -> Result<LedgerHead, Failure> {
+        self.database
+            .read(async |session| chain::head(session).await)
+            .await
+    }
+
+    async fn prove_ledger(&mut self) -> Result<LedgerProof, Failure> {
+        self.database
+            .read(async |session| chain::prove(session).await)
+            .await
+    }
+
     async fn runs(&mut self, limit: u32) -> Result<Vec<RunRow>, Failure> {
         self.database
             .read(async |session| runs::newest(session, limit).await)
@@ -350,6 +375,43 @@ impl<D: Database> Store for SqlStore<D> {
     async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure> {
         self.database
             .read(async |session| runs::freshness(session, source, as_of).await)
+            .await
+    }
+}
+
+impl<D: Database> Outbox for SqlStore<D> {
+    async fn claim_repair(
+        &mut self,
+        id: &str,
+        run_id: &str,
+        note: &Note<'_>,
+        ttl: Span,
+    ) -> Result<RepairClaim, Failure> {
+        self.database
+            .write("claiming a repair", Repeat::Doubles, async |session| {
+                claims::claim(session, id, run_id, note, ttl).await
+            })
+            .await
+    }
+
+    async fn renew_repair(&mut self, claim: &RepairClaim, ttl: Span) -> Result<(), Failure> {
+        self.database
+            .write("renewing a claim", Repeat::Harmless, async |session| {
+                claims::renew(session, claim, ttl).await
+            })
+            .await
+    }
+
+    async fn settle_repair(
+        &mut self,
+        claim: &RepairClaim,
+        how: Settlement<'_>,
+        note: &Note<'_>,
+    ) -> Result<RepairDetail, Failure> {
+        self.database
+            .write("settling a repair", Repeat::Doubles, async |session| {
+                claims::settle(session, claim, &how, note).await
+            })
             .await
     }
 }

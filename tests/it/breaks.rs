@@ -1801,6 +1801,87 @@ fn policies_propose_or_leave_it() {
     ]);
 }
 
+#[test]
+fn a_condition_that_does_not_hold_proposes_or_holds_back() {
+    let behind = "ch_1 charge succeeded 1000 ref=A
+             A charge 1000 pending";
+    let repaired = "match A ch_1 reference
+             break status_behind A ch_1 1000 repaired
+             repair set_status A ch_1 succeeded ch_1";
+    let proposed = "match A ch_1 reference
+             break status_behind A ch_1 1000
+             repair set_status A ch_1 succeeded ch_1 proposed";
+    let left = "match A ch_1 reference
+             break status_behind A ch_1 1000";
+    for (rules, expected) in [
+        ("max=status_behind:EUR/1000", repaired),
+        ("max=status_behind:EUR/999", proposed),
+        // A currency that is not named has no limit that could hold.
+        ("max=status_behind:USD/1000000", proposed),
+        (
+            "max=status_behind:EUR/999 otherwise=status_behind:off",
+            left,
+        ),
+        ("max=status_behind:EUR/999 propose=status_behind", left),
+        ("evidence=status_behind:reference", repaired),
+        ("evidence=status_behind:parent", repaired),
+        ("evidence=status_behind:processor_ref", proposed),
+        ("min_age=status_behind:60m", repaired),
+        ("min_age=status_behind:200d", proposed),
+        ("forward=status_behind", repaired),
+    ] {
+        check_all(&[(rules, &format!("rules {rules}\n{behind}"), expected)]);
+    }
+    let failed = "ch_1 charge succeeded 1000 ref=A
+             A charge 1000 failed";
+    check_all(&[(
+        "a final status is not changed where only forward is allowed",
+        &format!("rules forward=status_behind\n{failed}"),
+        proposed,
+    )]);
+}
+
+#[test]
+fn what_a_condition_decided_stands_beside_the_repair() {
+    let note = |rules: &str| {
+        let world = World::of(&format!(
+            "rules {rules}
+             ch_1 charge succeeded 1000 ref=A
+             A charge 1000 pending"
+        ));
+        let run = world.run();
+        let repairs = &run.outcome.repairs;
+        let held: Vec<String> = run
+            .outcome
+            .held_back
+            .iter()
+            .map(|it| it.reason.clone())
+            .collect();
+        (repairs.first().map(|it| it.note.clone()), held)
+    };
+    assert_eq!(
+        note("max=status_behind:EUR/1000"),
+        (
+            Some("[repair] status_behind = auto: max_amount 10.00 EUR".to_owned()),
+            vec![]
+        )
+    );
+    assert_eq!(note("max=status_behind:EUR/999"), (
+        Some("[repair] status_behind = propose, not auto: 10.00 EUR is above max_amount 9.99 EUR".to_owned()),
+        vec![]
+    ));
+    assert_eq!(
+        note("max=status_behind:EUR/999 otherwise=status_behind:off"),
+        (
+            None,
+            vec![
+                "[repair] status_behind = off, not auto: 10.00 EUR is above max_amount 9.99 EUR"
+                    .to_owned()
+            ]
+        )
+    );
+}
+
 /// What a second reading of one operation says, after a first one was kept.
 fn seen_again(first: &str, again: &str) -> (World, Vec<String>) {
     let mut world = World::of(&format!(

@@ -163,7 +163,7 @@ fn what_may_not_be_typed_is_2_and_writes_nothing() {
     for line in [
         "run --as-of",
         "run --no-such-flag",
-        "run --format html",
+        "run --format pdf",
         "run --source other",
         "run --as-of never",
         "run --from 2026-03-09 --to 2026-03-09",
@@ -1111,5 +1111,36 @@ fn a_numbered_report_that_is_missing_between_two_runs_is_a_gap_until_a_person_ac
         assert_eq!(scene.say("run --as-of 2026-03-10T08:00:00Z").code, 4);
         scene.write("batch_10.csv", &rows.replace("ch_1", "ch_10"));
         assert_ne!(scene.say("run --as-of 2026-03-10T08:00:00Z").code, 4);
+    });
+}
+
+#[test]
+fn a_refund_that_our_own_side_records_a_night_late_takes_the_place_of_the_recorded_one() {
+    let intents = "intent_id,kind,amount_minor,currency,status,created_at,processor_ref,parent_intent_id\n\
+        A,charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,ch_1,\n";
+    let operations = "operation_id,kind,status,amount_minor,currency,occurred_at,reference,parent_id\n\
+        ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A,\n\
+        re_1,refund,succeeded,-1000,EUR,2026-03-09T11:00:00Z,R,ch_1\n";
+    on_both(|database| {
+        for reference in ["R", ""] {
+            let scene = Scene::in_order().stored(database, "30s");
+            scene.write(
+                "operations.csv",
+                &operations.replace(",R,", &format!(",{reference},")),
+            );
+            scene.write("intents.csv", intents);
+            let report = scene.now("run -f json").json();
+            assert_eq!(report["repairs"][0]["action"], "record_refund", "{report}");
+            let late = format!("{intents}R,refund,1000,EUR,succeeded,2026-03-09T10:59:00Z,,A\n");
+            scene.write("intents.csv", &late);
+            for _ in 0..2 {
+                let report = scene.say("run -f json --as-of 2026-03-10T12:00:00Z").json();
+                assert_eq!(report["outcome"]["exit_code"], 0, "{reference}: {report}");
+                assert_eq!(report["accounting"]["intents"]["read"], 2);
+            }
+            if database.is_some() {
+                break;
+            }
+        }
     });
 }

@@ -106,11 +106,15 @@ fn run(scene: &Scene, case: &Case, step: &Step, format: &str) -> Told {
     ))
 }
 
-/// The report without what may differ between two runs: the object `run`, and ids of earlier runs.
+/// The report without what may differ between two runs: the object `run` (with the seal of the ledger), and ids of earlier
+/// runs.
 fn body(report: &str) -> String {
     let mut body = String::new();
     for line in report.lines() {
-        if line.starts_with("  \"run\": ") || line.starts_with("  run     ") {
+        if ["  \"run\": ", "  run     ", "  ledger  "]
+            .iter()
+            .any(|of_the_run| line.starts_with(of_the_run))
+        {
             continue;
         }
         body.push_str(&without_run_ids(line));
@@ -195,6 +199,86 @@ fn every_case_gives_the_report_that_lies_beside_it() {
                     .join(format!("{}.{ending}", step.expected));
                 expect(&path, &body(&told.stdout));
             }
+        }
+    }
+}
+
+/// Forms beside table and JSON: their names as endings, of the case that has everything in it.
+const FORMS: [&str; 5] = ["html", "md", "csv", "ndjson", "xml"];
+
+/// The report without the ids of its runs and the machine's times.
+fn without_the_run(report: &str) -> String {
+    let mut body = String::new();
+    for line in report
+        .lines()
+        .filter(|line| !line.starts_with("{\"type\":\"run\""))
+    {
+        body.push_str(&without_uuids(line));
+        body.push('\n');
+    }
+    body
+}
+
+/// Each UUID becomes `…`.
+fn without_uuids(line: &str) -> String {
+    const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+    const UUID_CHARS: usize = 36;
+    let is_uuid = |text: &str| {
+        let groups: Vec<&str> = text.split('-').collect();
+        groups.len() == GROUPS.len()
+            && groups.iter().zip(GROUPS).all(|(group, chars)| {
+                group.len() == chars && group.bytes().all(|byte| byte.is_ascii_hexdigit())
+            })
+    };
+    let mut shown = String::new();
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        match rest.get(..UUID_CHARS).filter(|text| is_uuid(text)) {
+            Some(_) => {
+                shown.push('…');
+                rest = &rest[UUID_CHARS..];
+            }
+            None => {
+                shown.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    shown
+}
+
+#[test]
+fn the_case_with_everything_in_it_has_every_form_at_once() {
+    let case = &CASES[0];
+    let scene = copy(case);
+    for step in case.steps {
+        let outputs: Vec<String> = FORMS
+            .iter()
+            .map(|ending| format!("-o told.{ending}"))
+            .collect();
+        let told = scene.say(&format!(
+            "run --config {}/{} --as-of {} -q --limit 1000 {}",
+            case.folder,
+            step.config,
+            step.as_of,
+            outputs.join(" ")
+        ));
+        assert_eq!((told.code, told.stderr.as_str()), (1, ""));
+        for ending in FORMS {
+            let name = format!("told.{ending}");
+            let report = std::fs::read_to_string(scene.path(&name)).expect("a report");
+            let path = root()
+                .join(case.folder)
+                .join(format!("{}.{ending}", step.expected));
+            expect(&path, &without_the_run(&report));
+            // The stored run gives the same again.
+            let again = scene.say(&format!(
+                "report latest --config {}/{} --limit 1000 -o again.{ending}",
+                case.folder, step.config
+            ));
+            assert_eq!((again.code, again.stderr.as_str()), (0, ""));
+            let again = std::fs::read_to_string(scene.path(&format!("again.{ending}")));
+            assert_eq!(again.expect("a report"), report, "{ending}");
         }
     }
 }
@@ -318,7 +402,12 @@ fn every_case_is_tested_and_every_expectation_has_a_case() {
         .iter()
         .flat_map(|case| {
             case.steps.iter().flat_map(|step| {
-                ["txt", "json"].map(|ending| {
+                let others = if case.folder == CASES[0].folder {
+                    &FORMS[..]
+                } else {
+                    &[]
+                };
+                ["txt", "json"].iter().chain(others).map(|ending| {
                     root()
                         .join(case.folder)
                         .join(format!("{}.{ending}", step.expected))

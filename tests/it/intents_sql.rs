@@ -26,7 +26,7 @@ impl Engine {
         ]
     }
 
-    fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Engine::Postgres(_) => "PostgreSQL",
             Engine::MariaDb(_) => "MariaDB",
@@ -64,7 +64,7 @@ impl Engine {
     }
 
     /// One of three, in the order of [`Engine::all`].
-    fn pick<'a>(&self, postgres: &'a str, mariadb: &'a str, sqlite: &'a str) -> &'a str {
+    pub(crate) fn pick<'a>(&self, postgres: &'a str, mariadb: &'a str, sqlite: &'a str) -> &'a str {
         match self {
             Engine::Postgres(_) => postgres,
             Engine::MariaDb(_) => mariadb,

@@ -5,23 +5,32 @@
     reason = "tests wait, measure, print figures, and are switched by the environment"
 )]
 
+mod alerts;
 mod api;
 mod api_faults;
 mod api_month;
 mod api_profiles;
 mod api_rest;
+mod apply;
 mod breaks;
+mod browser;
 mod cli;
 mod core;
 mod corpus;
+mod cron;
 mod dialects;
+mod explained;
 mod fake;
+mod first_run;
+mod forms;
 mod golden;
 mod hostile;
 mod infer;
 mod intents_sql;
 mod interrupts;
+mod ledger;
 mod mariadb;
+mod nights;
 mod postgres;
 mod races;
 mod recovery;

@@ -5,24 +5,25 @@ use paysweep::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, S
 use paysweep::model::intent::{IntentKind, IntentStatus};
 use paysweep::model::repair::{Repair, RepairAction, RepairSide, RepairState};
 use paysweep::model::run::{Basis, Tally, Total, Window};
+use paysweep::model::statement::{Bridge, DayLine, Lateness, OpenItems, Side, Statement};
 use paysweep::model::verdict::{IgnoreReason, Rule};
 use paysweep::money::{Currency, Money};
 use paysweep::report::{
-    Accounting, BreakLine, Carried, Check, CheckStatus, FileLine, Format, IgnoredLine, MatchLine,
-    Outcome, OutcomeName, PendingLine, Reason, RenderOptions, ResolvedLine, RunInfo, RunReport,
-    SourceReport, Summary, Warning, json, render,
+    Accounting, BreakLine, Carried, Check, CheckStatus, Delivery, DeliveryStatus, FileLine, Form,
+    IgnoredLine, LedgerEnd, MatchLine, Outcome, OutcomeName, PendingLine, Reason, RenderOptions,
+    ResolvedLine, RunInfo, RunReport, SourceReport, Summary, Warning, json, render,
 };
 use paysweep::time::{Instant, Zone};
 
-fn at(text: &str) -> Instant {
+pub(crate) fn at(text: &str) -> Instant {
     Instant::parse(text).expect("RFC 3339")
 }
 
-fn aud(minor: i64) -> Money {
+pub(crate) fn aud(minor: i64) -> Money {
     Money::new(minor, Currency::parse("AUD").expect("a code"))
 }
 
-fn duplicate(id: &str, operation: &str) -> BreakLine {
+pub(crate) fn duplicate(id: &str, operation: &str) -> BreakLine {
     BreakLine {
         item: Break {
             id: id.repeat(32),
@@ -49,7 +50,7 @@ fn duplicate(id: &str, operation: &str) -> BreakLine {
 }
 
 /// One purchase, three charges; the first was behind and has been repaired.
-fn sample() -> RunReport {
+pub(crate) fn sample() -> RunReport {
     let mut behind = duplicate("a", "ch_201");
     behind.item.class = BreakClass::StatusBehind;
     behind.item.state = BreakState::Resolved;
@@ -73,6 +74,10 @@ fn sample() -> RunReport {
             version: "0.1.0".to_owned(),
             config_path: "paysweep.toml".to_owned(),
             config_digest: "d".repeat(64),
+            ledger: Some(LedgerEnd {
+                entries: 3,
+                hash: "c".repeat(64),
+            }),
         },
         window: Window {
             from: at("2026-03-09T00:00:00Z"),
@@ -111,8 +116,11 @@ fn sample() -> RunReport {
                 rows: 4,
                 sha256: "f".repeat(64),
             }],
+            lateness: None,
         }],
         totals: vec![total],
+        statement: Vec::new(),
+        days: Vec::new(),
         summary: Summary {
             operations: 3,
             intents: 1,
@@ -160,6 +168,7 @@ fn sample() -> RunReport {
             planned_version: 1,
             state: RepairState::Applied,
             occurred_at: at("2026-03-10T07:00:00Z"),
+            note: String::new(),
         }],
         carried: Carried::default(),
         resolved: vec![ResolvedLine {
@@ -167,6 +176,7 @@ fn sample() -> RunReport {
             class: BreakClass::StatusAhead,
             intent_id: "ORD-7".to_owned(),
             operation_id: String::new(),
+            money: None,
         }],
         checks: vec![
             Check {
@@ -184,28 +194,29 @@ fn sample() -> RunReport {
             code: "feed_unchanged".to_owned(),
             message: "operations.csv has the bytes of the last run".to_owned(),
         }],
+        deliveries: Vec::new(),
         matches: None,
         pending: None,
         ignored: None,
     }
 }
 
-fn shown(report: &RunReport, format: Format, options: RenderOptions) -> String {
+pub(crate) fn shown(report: &RunReport, form: Form, options: RenderOptions) -> String {
     let mut bytes = Vec::new();
-    render(report, format, options, &mut bytes).expect("memory takes every byte");
+    render(report, form, options, &mut bytes).expect("memory takes every byte");
     String::from_utf8(bytes).expect("UTF-8")
 }
 
 fn as_json(report: &RunReport) -> String {
-    shown(report, Format::Json, RenderOptions::default())
+    shown(report, Form::Json, RenderOptions::default())
 }
 
 fn as_text(report: &RunReport) -> String {
-    shown(report, Format::Table, RenderOptions::default())
+    shown(report, Form::Table, RenderOptions::default())
 }
 
 /// Every list and every optional field at once.
-fn full() -> RunReport {
+pub(crate) fn full() -> RunReport {
     let mut report = sample();
     report.matches = Some(vec![MatchLine {
         intent_id: "CRED-88".to_owned(),
@@ -227,6 +238,47 @@ fn full() -> RunReport {
         money: None,
     }]);
     "acct_1".clone_into(&mut report.breaks[1].item.account);
+    report.resolved[0].money = Some(aud(500));
+    report.sources[0].lateness = Some(Lateness {
+        arrived: 3,
+        late: vec![1, 0, 1, 0, 0, 0],
+        latest_seconds: 64_000,
+        lag_seconds: 0,
+        lookback_seconds: 259_200,
+    });
+    let mut bridge = Bridge {
+        processor: 12_600,
+        local: 0,
+        explained: Vec::new(),
+    };
+    bridge.explain("duplicate_charge", Side::Processor, 8400);
+    bridge.explain("status_behind", Side::Processor, 4200);
+    report.statement = vec![Statement {
+        currency: aud(0).currency,
+        items: OpenItems {
+            opening: 8900,
+            new: 4200,
+            changed: 0,
+            cleared: 4700,
+            closing: 8400,
+            acknowledged: 4200,
+        },
+        bridge,
+    }];
+    report.deliveries = vec![Delivery {
+        channel: "chat".to_owned(),
+        kind: "slack".to_owned(),
+        is_required: false,
+        status: DeliveryStatus::Failed,
+        detail: "it answered 500".to_owned(),
+    }];
+    report.days = vec![DayLine {
+        day: "2026-03-09".to_owned(),
+        matched: 1,
+        pending: 0,
+        ignored: 0,
+        unmatched: 2,
+    }];
     report.breaks[1].also_operations = vec!["ch_204".to_owned()];
     report.breaks[1].item.state = BreakState::Acknowledged;
     report.breaks[1].item.acknowledged_until = Some(at("2026-04-01T00:00:00Z"));
@@ -325,6 +377,18 @@ fn the_json_report_has_the_shape_of_the_contract() {
             }),
         ),
         ("/resolved/0/operation_id", serde_json::Value::Null),
+        (
+            "/resolved/0/money",
+            serde_json::json!({"amount": "5.00", "currency": "AUD", "minor": 500}),
+        ),
+        ("/statement/0/residual/minor", serde_json::json!(0)),
+        ("/statement/0/items/residual/minor", serde_json::json!(0)),
+        (
+            "/statement/0/explained/0/code",
+            serde_json::json!("duplicate_charge"),
+        ),
+        ("/days/0/unmatched", serde_json::json!(2)),
+        ("/sources/0/lateness/late/2", serde_json::json!(1)),
         ("/matches/0/rule", serde_json::json!("reference")),
         (
             "/pending/0",
@@ -411,7 +475,8 @@ fn a_person_reads_the_verdict_first() {
 REVIEW: 2 breaks need a person (exit 1)
   because of: duplicate_charge 2, status_behind 1
   run     run · 0190-run · as of 2026-03-10T12:00:00Z · paysweep 0.1.0
-  window  2026-03-09T00:00:00 to 2026-03-10T12:00:00 UTC (from the watermark; the end is not part of it)
+  ledger  3 steps, sealed by cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc
+  window  2026-03-09T00:00:00 to 2026-03-10T12:00:00 UTC (from the watermark; the end is excluded)
           2026-03-09T01:00:00+01:00 to 2026-03-10T13:00:00+01:00 in Europe/Paris
 
 At risk: 84.00 AUD
@@ -422,7 +487,7 @@ Rows
   operations  read 3 = matched 1 + pending 0 + ignored 0 + unmatched 2
   intents     read 1 = matched 1 + pending 0 + ignored 0 + unmatched 0
 
-Breaks: 2 open, 1 closed by a repair
+Breaks: 2 open, 2 persisting, 1 closed by a repair, 1 resolved since the last run
 
   CRITICAL  duplicate_charge  2 breaks
     a further success of the same amount and currency for one intent or one logical payment
@@ -433,7 +498,8 @@ Breaks: 2 open, 1 closed by a repair
       ch_201 already satisfies CRED-88
 
 Repairs: 1 applied
-  dddddddddddd  set_status  intent CRED-88: pending → succeeded · operation ch_201 · applied · happened 5 h ago
+  dddddddddddd  set_status  intent CRED-88: pending → succeeded · operation ch_201 · applied ·
+      happened 5 h ago
 
 Resolved: 1 break was seen in order again
   eeeeeeeeeeee  status_ahead  intent ORD-7
@@ -502,7 +568,7 @@ fn a_long_list_is_cut_for_a_person_and_never_for_a_machine() {
     report.breaks.push(ahead);
     let text = as_text(&report);
     assert!(text.contains("60 breaks"));
-    assert!(text.contains("  … and 10 more (raise --limit, or use --format json)"));
+    assert!(text.contains("  … and 10 more (raise --limit, or use --format html, csv or json)"));
     // The class that had no room left is named all the same.
     assert!(text.contains("  MEDIUM  status_ahead  1 break\n"));
     assert!(!text.contains("ch_late"));
@@ -511,7 +577,7 @@ fn a_long_list_is_cut_for_a_person_and_never_for_a_machine() {
         min_severity: Severity::High,
         ..RenderOptions::default()
     };
-    let text = shown(&report, Format::Table, severe);
+    let text = shown(&report, Form::Table, severe);
     assert!(
         text.contains("  1 break less severe than high not listed\n"),
         "{text}"
@@ -550,7 +616,7 @@ fn colour_is_there_only_when_it_was_asked_for() {
         has_color: true,
         ..RenderOptions::default()
     };
-    let text = shown(&sample(), Format::Table, colored);
+    let text = shown(&sample(), Form::Table, colored);
     assert!(
         text.starts_with("\u{1b}[1;31mREVIEW\u{1b}[0m: 2 breaks"),
         "{text:?}"

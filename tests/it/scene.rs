@@ -190,6 +190,12 @@ impl Scene {
         Told::from(self.command(line).output().expect("the binary starts"))
     }
 
+    /// Runs a command as somebody else at the keyboard.
+    pub(crate) fn say_as(&self, user: &str, line: &str) -> Told {
+        let output = self.command(line).env("PAYSWEEP_USER", user).output();
+        Told::from(output.expect("the binary starts"))
+    }
+
     /// Runs a command at [`NOW`].
     pub(crate) fn now(&self, line: &str) -> Told {
         self.say(&format!("{line} --as-of {NOW}"))

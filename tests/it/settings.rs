@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use paysweep::exit::{Exit, Failure};
 use paysweep::model::breaks::{BreakClass, Policy};
-use paysweep::model::intent::IntentKind;
+use paysweep::model::intent::{IntentKind, IntentStatus};
 use paysweep::model::run::CompleteThrough;
 use paysweep::money::Currency;
 use paysweep::processor::{Mode, ScopeRule};
-use paysweep::report::Format;
+use paysweep::report::Form;
 use paysweep::settings::{
     AmountUnit, IntentsKind, OutputSpec, ProfileRef, Rounding, Settings, Spans, StoreUrl,
 };
@@ -123,9 +123,11 @@ rounding = "half_up"
 tolerance = { EUR = 1 }
 
 [repair]
-missing_local = "propose"
+missing_local = { policy = "propose", max_amount = { EUR = "50", JPY = "5" }, min_age = "2d" }
 status_behind = "off"
+status_reversed = { min_evidence = "reference", only_forward = true, otherwise = "off" }
 link = "auto"
+four_eyes = true
 
 [guards]
 max_repairs = 5
@@ -200,6 +202,17 @@ keep = "400d"
     assert_eq!(rules.policy(BreakClass::StatusBehind), Policy::Off);
     assert_eq!(rules.policy(BreakClass::StatusReversed), Policy::Auto);
     assert_eq!(rules.link_policy, Policy::Auto);
+    let conditions = &rules.conditions[&BreakClass::MissingLocal];
+    assert_eq!(conditions.max_amount.get(&code("EUR")), Some(&5000));
+    assert_eq!(
+        conditions.told(),
+        "max_amount 50.00 EUR, 5 JPY; min_age 48h"
+    );
+    let conditions = &rules.conditions[&BreakClass::StatusReversed];
+    assert_eq!(conditions.told(), "min_evidence reference; only_forward");
+    assert_eq!(conditions.otherwise, Some(Policy::Off));
+    assert!(!rules.conditions.contains_key(&BreakClass::StatusBehind));
+    assert!(settings.repair.four_eyes);
     assert_eq!(rules.guards.max_repairs, 5);
     assert_eq!(rules.guards.max_ratio_basis_points, Some(50));
     assert_eq!(rules.guards.max_amount.get(&code("EUR")), Some(&1_000_000));
@@ -215,11 +228,11 @@ keep = "400d"
         settings.report.files,
         [
             OutputSpec {
-                format: Some(Format::Json),
+                format: Some(Form::Json),
                 path: PathBuf::from("/etc/shop/reports/{run_id}.json")
             },
             OutputSpec {
-                format: None,
+                format: Some(Form::Table),
                 path: PathBuf::from("/etc/shop/latest.txt")
             },
         ]
@@ -330,6 +343,32 @@ fn a_file_that_may_not_stand_is_refused_where_it_is_wrong() {
             vec!["auto, propose, off"],
         ),
         (
+            format!(
+                "{SMALL}[repair]\nstatus_behind = {{ otherwise = \"auto\", min_age = \"2d\" }}"
+            ),
+            vec!["is not less than policy"],
+        ),
+        (
+            format!("{SMALL}[repair]\nstatus_behind = {{ otherwise = \"off\" }}"),
+            vec!["beside no condition"],
+        ),
+        (
+            format!("{SMALL}[repair]\nstatus_behind = {{ policy = \"off\", min_age = \"2d\" }}"),
+            vec!["never asks"],
+        ),
+        (
+            format!("{SMALL}[repair]\nmissing_local = {{ min_evidence = \"reference\" }}"),
+            vec!["by its parent alone"],
+        ),
+        (
+            format!("{SMALL}[repair]\nstatus_behind = {{ max_amount = {{ EUR = \"1.005\" }} }}"),
+            vec!["is no amount of EUR"],
+        ),
+        (
+            format!("{SMALL}[repair]\nfour_eyes = \"yes\""),
+            vec!["true or false"],
+        ),
+        (
             format!("{SMALL}[guards]\nmax_ratio = \"2\""),
             vec!["is no share"],
         ),
@@ -346,12 +385,12 @@ fn a_file_that_may_not_stand_is_refused_where_it_is_wrong() {
             vec!["at most 0 decimals"],
         ),
         (
-            format!("{SMALL}[report]\nfiles = [\"html=r.html\"]"),
-            vec!["not built yet"],
+            format!("{SMALL}[report]\nfiles = [\"html=\"]"),
+            vec!["names no file"],
         ),
         (
-            format!("{SMALL}[notify.slack]\nwhen = []"),
-            vec!["not built yet"],
+            format!("{SMALL}[notify.slack]\nurl = {{ env = \"X\" }}\nwhen = []"),
+            vec!["names nothing"],
         ),
         (
             format!("timezone = \"Paris\"\n{SMALL}"),
@@ -522,4 +561,110 @@ fn the_first_place_that_holds_a_file_wins() {
     let failure = path(Some(missing.as_path()), &user_only).expect_err("not there");
     assert_eq!(failure.exit, Exit::Rejected);
     assert!(failure.to_string().contains("none.toml"), "{failure}");
+}
+
+/// The company's own table with a status of three words, and how repairs are written into it.
+fn with_apply(map: &str, apply: &str) -> String {
+    let (sources, _) = SMALL.split_once("[intents]").expect("a section");
+    format!(
+        "{sources}[intents]\nkind = \"sql\"\nurl = \"sqlite://shop.db\"\ntable = \"payments\"\n\
+         [intents.columns]\nintent_id = \"id\"\nkind = {{ value = \"charge\" }}\namount = \"cents\"\ncurrency = \"cur\"\n\
+         status = {{ column = \"state\", map = {{ {map} }} }}\ncreated_at = \"at\"\n[repair.apply]\n{apply}"
+    )
+}
+
+const SET_STATUS: &str = "set_status = \"update payments set state = :to_status where id = :intent_id and state = :from_status\"\n";
+
+#[test]
+fn the_words_that_are_written_are_read_back_as_what_they_stand_for() {
+    let words = |map: &str, more: &str| {
+        let settings = read(&with_apply(map, &format!("{SET_STATUS}{more}")));
+        let apply = settings.map(|settings| settings.repair.apply.expect("a section"));
+        apply.map(|apply| {
+            let word = |status| apply.words.get(&status).cloned().unwrap_or_default();
+            [
+                IntentStatus::Succeeded,
+                IntentStatus::Pending,
+                IntentStatus::Failed,
+            ]
+            .map(word)
+        })
+    };
+    // What nobody maps is written as it is read.
+    assert_eq!(
+        words("paid = \"succeeded\", new = \"pending\"", "").expect("settings"),
+        ["paid", "new", "failed"]
+    );
+    // Two words for an open row are no harm: only what a row becomes has to have one.
+    assert_eq!(
+        words(
+            "paid = \"succeeded\", new = \"pending\", sent = \"pending\"",
+            ""
+        )
+        .expect("settings"),
+        ["paid", "", "failed"]
+    );
+    let two = "paid = \"succeeded\", settled = \"succeeded\"";
+    let failure = words(two, "").expect_err("two words");
+    assert!(failure.what.contains("several words"), "{failure}");
+    assert_eq!(
+        words(two, "words = { succeeded = \"settled\" }").expect("settings")[0],
+        "settled"
+    );
+    for (map, more, part) in [
+        (
+            two,
+            "words = { succeeded = \"done\" }",
+            "would be read as \"done\"",
+        ),
+        (two, "words = { suceeded = \"paid\" }", "is no status"),
+        ("failed = \"canceled\"", "", "means something else there"),
+    ] {
+        let failure = words(map, more).expect_err(more);
+        assert!(failure.what.contains(part), "{failure}");
+    }
+}
+
+#[test]
+fn a_statement_that_could_write_twice_or_overwrite_is_refused_at_the_door() {
+    let paid = "paid = \"succeeded\"";
+    for (apply, part) in [
+        ("", "has a statement for no action"),
+        (
+            "set_status = \"update payments set state = :to_status where id = :intent_id\"",
+            "does not ask for :from_status",
+        ),
+        (
+            "set_status = \"update payments set state = :state where id = :intent_id\"",
+            ":state is no parameter",
+        ),
+        (
+            "set_status = \"update p set s = 1 where i = :intent_id and s = :from_status; delete from p\"",
+            "more than one",
+        ),
+        (
+            "record_refund = \"insert into payments values (:intent_id, :repair_id)\"",
+            "second try could write it twice",
+        ),
+        (
+            "record_refund = \"insert into payments values (:intent_id)\"\nrecorded = \"select 1 from payments where r = :repair_id\"",
+            "does not ask for :repair_id",
+        ),
+        (
+            "recorded = \"delete from payments where r = :repair_id\"",
+            "record of one repair",
+        ),
+        ("set_state = \"update\"", "unknown key \"set_state\""),
+        (
+            "url = \"postgres://app:hunter2@db/shop\"\n",
+            "holds a password",
+        ),
+    ] {
+        let failure = read(&with_apply(paid, apply)).expect_err(apply);
+        let text = failure.to_string();
+        assert!(text.contains(part), "{apply}: {text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    let failure = read(&format!("{SMALL}[repair.apply]\n{SET_STATUS}")).expect_err("no table");
+    assert!(failure.to_string().contains("kind = \"sql\""), "{failure}");
 }

@@ -116,6 +116,7 @@ pub(crate) fn set_succeeded(id: &str, planned_version: u32, state: RepairState) 
         planned_version,
         state,
         occurred_at: Instant(100),
+        note: String::new(),
     }
 }
 
@@ -581,6 +582,7 @@ async fn a_run_key_has_four_outcomes(mut store: impl Store) {
             key: "night",
             fingerprint,
         }),
+        started_by: "kim",
         owner: run_id,
         ttl,
     };
@@ -1156,6 +1158,7 @@ async fn freshness_tells_the_last_clean_run(mut store: impl Store) {
             version: "0.1.0",
             config_hash: "c",
             run_key: None,
+            started_by: "kim",
             owner: run_id,
             ttl: TTL,
         };

@@ -16,8 +16,8 @@ use paysweep::model::stored::{StoredIntents, StoredOperations};
 use paysweep::model::verdict::Rule;
 use paysweep::store::contract::{
     Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Event, Freshness,
-    IntentChanges, IntentSelection, Note, OperationSelection, Outcome, Receipt, RepairDetail,
-    RepairFilter, RunEnd, RunRow, RunStart, Store, Unconfirmed,
+    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection, Outcome,
+    Receipt, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Store, Unconfirmed,
 };
 use paysweep::time::{Instant, Span};
 
@@ -43,6 +43,8 @@ struct Memory {
     commits: Vec<Committed>,
     leases: BTreeMap<String, Lease>,
     watermarks: BTreeMap<String, Watermark>,
+    /// Who started a run.
+    starters: BTreeMap<String, String>,
 }
 
 #[derive(Clone)]
@@ -406,6 +408,9 @@ impl Memory {
         note: &str,
     ) {
         let detail = self.repairs.get_mut(id).expect("a repair of the ledger");
+        if detail.events.is_empty() {
+            note.clone_into(&mut detail.item.note);
+        }
         detail.item.state = state;
         detail.events.push(Event {
             what: state.as_str().to_owned(),
@@ -417,6 +422,80 @@ impl Memory {
             until: None,
             evidence: String::new(),
         });
+    }
+
+    /// A repair with who is answerable for it.
+    fn with_author(&self, id: &str) -> RepairDetail {
+        let found = self.repairs[id].clone();
+        let by = found.events.first().map_or("", |event| event.by.as_str());
+        let starter = self.starters.get(&found.run_id).cloned();
+        RepairDetail {
+            proposed_by: if by.is_empty() {
+                starter.unwrap_or_default()
+            } else {
+                by.to_owned()
+            },
+            ..found
+        }
+    }
+
+    fn revert(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure> {
+        let id = only(self.repairs.keys(), id_prefix)?;
+        let found = self.repairs[&id].clone();
+        if ![RepairState::Applied, RepairState::Confirmed].contains(&found.item.state) {
+            return Err(no(Exit::Rejected));
+        }
+        let left = found.item.to.clone();
+        let stands = self.intent(&found.scope, &found.item.intent_id);
+        let row = stands.filter(|it| !it.is_superseded).map(|it| {
+            let row = it.row.get(0);
+            (row.status, row.processor_ref.to_owned(), row.version)
+        });
+        let version = match row {
+            Some((status, reference, version))
+                if status == left.status && reference == left.processor_ref =>
+            {
+                version
+            }
+            _ => return Err(no(Exit::Rejected)),
+        };
+        let side = |status, processor_ref: &str| RepairSide {
+            kind: None,
+            status,
+            processor_ref: processor_ref.to_owned(),
+            parent_intent_id: String::new(),
+            money: None,
+        };
+        let inverse = paysweep::reconcile::fingerprint(&["inverse", &id, &version.to_string()]);
+        if self.repairs.contains_key(&inverse) {
+            return Err(no(Exit::Rejected));
+        }
+        let to = match &found.item.from {
+            Some(before) => side(before.status, &before.processor_ref),
+            None => side(IntentStatus::Canceled, &left.processor_ref),
+        };
+        let action = match found.item.action {
+            RepairAction::Link => RepairAction::Link,
+            _ => RepairAction::SetStatus,
+        };
+        let written = RepairDetail {
+            item: Repair {
+                id: inverse.clone(),
+                action,
+                from: Some(side(left.status, &left.processor_ref)),
+                to,
+                planned_version: version,
+                ..found.item
+            },
+            run_id: String::new(),
+            written_at: note.at,
+            events: Vec::new(),
+            ..found
+        };
+        self.repairs.insert(inverse.clone(), written);
+        let said = format!("takes back {id}: {}", note.reason);
+        self.step(&inverse, RepairState::Proposed, note.at, note.by, "", &said);
+        Ok(self.with_author(&inverse))
     }
 
     /// Moves repairs on that are in one of these states.
@@ -493,11 +572,14 @@ impl Memory {
         for (at, repair) in commit.repairs.iter().enumerate() {
             let present = self.repairs.get(&repair.id).map(|it| it.item.state);
             let moves = match (present, repair.state) {
-                (None, RepairState::Proposed | RepairState::Applied)
+                (None, RepairState::Proposed | RepairState::Approved | RepairState::Applied)
+                | (Some(RepairState::Proposed), RepairState::Approved)
                 | (Some(RepairState::Proposed | RepairState::Approved), RepairState::Applied) => {
                     true
                 }
-                (Some(_), RepairState::Proposed | RepairState::Applied) => false,
+                (Some(_), RepairState::Proposed | RepairState::Approved | RepairState::Applied) => {
+                    false
+                }
                 _ => return Err(no(Exit::Internal)),
             };
             if moves && moving.iter().all(|it| it.id != repair.id) {
@@ -529,6 +611,7 @@ impl Memory {
                     run_id: writing.run_id.to_owned(),
                     written_at: writing.at,
                     evidence: evidence.map_or_else(String::new, |it| it.evidence.clone()),
+                    proposed_by: String::new(),
                     events: Vec::new(),
                 });
         }
@@ -548,7 +631,7 @@ impl Memory {
             let (state, note) = if failed.contains(&repair.id) {
                 (RepairState::Failed, ROW_HAD_CHANGED)
             } else {
-                (repair.state, "")
+                (repair.state, repair.note.as_str())
             };
             self.step(&repair.id, state, writing.at, "", writing.run_id, note);
         }
@@ -881,6 +964,10 @@ impl Store for ModelStore {
                     outcome: String::new(),
                     report_json: None,
                 });
+            memory
+                .starters
+                .entry(start.run_id.to_owned())
+                .or_insert_with(|| start.started_by.to_owned());
             Ok(Begun::New)
         })
     }
@@ -1264,7 +1351,7 @@ impl Store for ModelStore {
 
     async fn repair(&mut self, id_prefix: &str) -> Result<RepairDetail, Failure> {
         let id = only(self.memory.repairs.keys(), id_prefix)?;
-        Ok(self.memory.repairs[&id].clone())
+        Ok(self.memory.with_author(&id))
     }
 
     async fn decide(
@@ -1274,16 +1361,48 @@ impl Store for ModelStore {
         note: &Note<'_>,
     ) -> Result<RepairDetail, Failure> {
         let id = only(self.memory.repairs.keys(), id_prefix)?;
-        let next = match (decision, self.memory.repairs[&id].item.state) {
-            (Decision::Approve, RepairState::Proposed) => RepairState::Approved,
+        let found = self.memory.with_author(&id);
+        let next = match (decision, found.item.state) {
+            (
+                Decision::Approve | Decision::ApproveAsOther,
+                RepairState::Proposed | RepairState::Failed,
+            ) => RepairState::Approved,
             (Decision::Reject, RepairState::Proposed | RepairState::Approved) => {
                 RepairState::Rejected
             }
             _ => return Err(no(Exit::Rejected)),
         };
+        if decision == Decision::ApproveAsOther && found.proposed_by == note.by {
+            return Err(no(Exit::Denied));
+        }
         self.memory
             .step(&id, next, note.at, note.by, "", note.reason);
-        Ok(self.memory.repairs[&id].clone())
+        Ok(self.memory.with_author(&id))
+    }
+
+    async fn revert(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure> {
+        self.write(|memory| memory.revert(id_prefix, note))
+    }
+
+    async fn ledger_head(&mut self) -> Result<LedgerHead, Failure> {
+        let steps: usize = self.memory.repairs.values().map(|it| it.events.len()).sum();
+        let words = self
+            .memory
+            .breaks
+            .values()
+            .flat_map(|it| it.events.values());
+        let words = words.filter(|it| ["acknowledged", "closed"].contains(&it.what.as_str()));
+        Ok(LedgerHead {
+            entries: (steps + words.count()) as u64,
+            hash: String::new(),
+        })
+    }
+
+    async fn prove_ledger(&mut self) -> Result<LedgerProof, Failure> {
+        Ok(LedgerProof {
+            head: self.ledger_head().await?,
+            older: 0,
+        })
     }
 
     async fn apply(&mut self, id_prefix: &str, note: &Note<'_>) -> Result<RepairDetail, Failure> {
@@ -1306,7 +1425,7 @@ impl Store for ModelStore {
                     ROW_HAD_CHANGED,
                 );
             }
-            Ok(memory.repairs[&id].clone())
+            Ok(memory.with_author(&id))
         })
     }
 

@@ -283,6 +283,7 @@ async fn of_sixteen_runs_that_start_together_one_gets_the_source_and_one_the_key
                             key: source,
                             fingerprint: "f",
                         }),
+                        started_by: "kim",
                         owner: &name,
                         ttl: TTL,
                     })

@@ -286,6 +286,7 @@ enum Step {
     Close(&'static str, CloseAs),
     Decide(&'static str, Decision),
     Apply(&'static str),
+    Revert(&'static str),
     Told(Vec<&'static str>, Vec<&'static str>),
     Prune(i64),
 }
@@ -334,8 +335,14 @@ impl Step {
             ),
             10 => Step::Decide(
                 dice.of(&["p1", "p2", "p", "q"]),
-                dice.of(&[Decision::Approve, Decision::Approve, Decision::Reject]),
+                dice.of(&[
+                    Decision::Approve,
+                    Decision::Approve,
+                    Decision::ApproveAsOther,
+                    Decision::Reject,
+                ]),
             ),
+            11 if dice.one_in(3) => Step::Revert(dice.of(&["p1", "p2", "p22", "q"])),
             11 => Step::Apply(dice.of(&["p1", "p2", "p22", "q"])),
             12 => Step::Told(dice.some(&RUNS), dice.some(&SOURCES)),
             13 => Step::Prune(dice.number()),
@@ -442,6 +449,7 @@ async fn act(store: &mut impl Store, claims: &mut Vec<Claim>, step: &Step) -> St
                 version: "0.1.0",
                 config_hash: "c",
                 run_key: key.map(|key| RunKey { key, fingerprint }),
+                started_by: "kim",
                 owner: run_id,
                 ttl: Span::hours(1),
             };
@@ -484,6 +492,7 @@ async fn act(store: &mut impl Store, claims: &mut Vec<Claim>, step: &Step) -> St
         Step::Close(id, how) => told(store.close(id, *how, &note).await),
         Step::Decide(id, decision) => told(store.decide(id, *decision, &note).await),
         Step::Apply(id) => told(store.apply(id, &note).await),
+        Step::Revert(id) => told(store.revert(id, &note).await),
         Step::Told(runs, sources) => told(store.mark_reported(runs, sources, "r9").await),
         Step::Prune(before) => told(store.prune_runs(Instant(*before)).await),
         Step::Commit(written) => {
@@ -619,7 +628,7 @@ async fn picture(store: &mut impl Store) -> Vec<String> {
 
 #[tokio::test]
 async fn a_file_a_database_and_the_model_answer_the_same_to_whatever_is_done() {
-    let (mut done, mut refused) = (0, 0);
+    let (mut done, mut refused, mut sealed) = (0, 0, 0);
     for seed in 0..SEQUENCES {
         let mut dice = Dice(seed);
         let database = Database::migrated().await;
@@ -654,12 +663,19 @@ async fn a_file_a_database_and_the_model_answer_the_same_to_whatever_is_done() {
                     }
                     assert_eq!(ours.len(), theirs.len(), "{place}");
                 }
+                // The same steps bear the same seal, whatever keeps them.
+                let proof = file.prove_ledger().await.expect("a chain that holds");
+                let theirs = postgres.prove_ledger().await.expect("a chain that holds");
+                assert_eq!(proof, theirs, "{place}");
+                let ours = model.ledger_head().await.expect("a head");
+                assert_eq!(proof.head.entries, ours.entries, "{place}");
+                sealed = sealed.max(proof.head.entries);
             }
         }
     }
     // A test that is only ever refused would prove little.
     assert!(
-        done > 200 && refused > 20,
-        "{done} written, {refused} refused"
+        done > 200 && refused > 20 && sealed > 5,
+        "{done} written, {refused} refused, {sealed} sealed at most"
     );
 }

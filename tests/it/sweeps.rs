@@ -19,12 +19,12 @@ use super::scene::{NOW, Scene, Told, database};
 const WRITES: &str = "pwrite64,write,fdatasync,fsync,ftruncate,unlink,rename,link";
 
 /// Between two calls that are tried: one after the other in the long form.
-fn stride(short: usize) -> usize {
+pub(crate) fn stride(short: usize) -> usize {
     if rounds(0) > 0 { 1 } else { short }
 }
 
 /// Runs a command under strace, which does something at the `at`th of the calls.
-fn injected(scene: &Scene, line: &str, calls: &str, what: &str, at: usize) -> Told {
+pub(crate) fn injected(scene: &Scene, line: &str, calls: &str, what: &str, at: usize) -> Told {
     let plain = scene.command(line);
     let log = scene.path("strace.log");
     let output = Command::new("strace")

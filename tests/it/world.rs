@@ -311,6 +311,24 @@ impl World {
             "propose" => {
                 self.rules.policies.insert(class(), Policy::Propose);
             }
+            // Conditions of a class: `status_behind:1000`.
+            "max" | "min_age" | "evidence" | "forward" | "otherwise" => {
+                let (class, limit) = value.split_once(':').unwrap_or((value, ""));
+                let class = BreakClass::from_word(class).expect("a class");
+                let conditions = self.rules.conditions.entry(class).or_default();
+                match name {
+                    "max" => {
+                        let (code, minor) = limit.split_once('/').expect("EUR/1000");
+                        let code = Currency::parse(code).expect("a code");
+                        let minor = minor.parse().expect("minor units");
+                        conditions.max_amount.insert(code, minor);
+                    }
+                    "min_age" => conditions.min_age = Some(span(limit)),
+                    "evidence" => conditions.min_evidence = Rule::from_word(limit),
+                    "forward" => conditions.only_forward = true,
+                    _ => conditions.otherwise = Policy::from_word(limit),
+                }
+            }
             "kinds" => {
                 self.rules.kinds = value.split(',').filter_map(IntentKind::from_word).collect();
             }

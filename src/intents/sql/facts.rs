@@ -173,7 +173,11 @@ const MYSQL_ENGINE: &str = "\
     select cast(coalesce(engine, '') as char) from information_schema.tables \
     where binary table_name = ? and table_schema = ?";
 
-async fn role(session: &mut Session, spec: &Spec, shape: &Shape) -> Result<String, Failure> {
+pub(super) async fn role(
+    session: &mut Session,
+    spec: &Spec,
+    shape: &Shape,
+) -> Result<String, Failure> {
     match shape.engine {
         Engine::Postgres => postgres_role(session, spec, shape).await,
         Engine::MySql => mysql_role(session, shape).await,

@@ -59,6 +59,52 @@ pub(super) fn failure(doing: &str, error: &Error) -> Failure {
     }
 }
 
+/// What the database says where it refuses one write for what is in it: a constraint, a trigger, a value that does not fit.
+/// Everything else concerns all writes alike.
+pub(super) fn refusal(error: &Error) -> Option<String> {
+    let database = error.as_database_error()?;
+    let is_refusal = if let Some(error) = database.try_downcast_ref::<MySqlDatabaseError>() {
+        matches!(
+            error.number(),
+            1048 | 1062
+                | 1169
+                | 1264
+                | 1265
+                | 1292
+                | 1366
+                | 1406
+                | 1451
+                | 1452
+                | 1557
+                | 1644
+                | 1761
+                | 3819
+                | 4025
+        )
+    } else {
+        let code = database.code().unwrap_or_default();
+        let class = code.get(..2).unwrap_or_default();
+        // Data exception, integrity constraint, raised by a function of theirs; a constraint of SQLite.
+        matches!(class, "22" | "23" | "P0") && code.len() == 5 || sqlite_primary(&code) == Some(19)
+    };
+    is_refusal.then(|| database.message().to_owned())
+}
+
+/// Whether the connection is gone: whatever was sent last may have been done or not.
+pub(super) fn is_lost(error: &Error) -> bool {
+    let Some(database) = error.as_database_error() else {
+        return matches!(
+            error,
+            Error::Io(_) | Error::Protocol(_) | Error::WorkerCrashed | Error::Tls(_)
+        );
+    };
+    if let Some(error) = database.try_downcast_ref::<MySqlDatabaseError>() {
+        return matches!(error.number(), 1053 | 1077 | 1158..=1161 | 1927 | 2002..=2013);
+    }
+    let code = database.code().unwrap_or_default();
+    code.starts_with("08") || code.starts_with("57P") || code.starts_with("25P0")
+}
+
 const GRANT: &str = "grant the role of [intents] url SELECT on the columns that are named";
 const TOO_LONG: &str = "the statement, or the lock it waited for, took too long";
 const LONGER: &str =

@@ -11,9 +11,14 @@
 //! | `row` | one row → one intent, or a finding |
 //! | `order` | whether a transaction that is still open may hide rows |
 //! | [`table`] | the table of [`contract`](super::contract) |
-//! | [`facts`] | what `paysweep check` says about it |
+//! | [`template`] | a statement of the company's own with named parameters |
+//! | [`writer`] | repairs written into the table, each once |
+//! | [`export`] | the same statements, written out for a person |
+//! | [`facts`], [`apply_facts`] | what `paysweep check` says about reading it, and about writing to it |
 
+pub mod apply_facts;
 mod dialect;
+pub mod export;
 pub mod facts;
 mod failure;
 pub mod order;
@@ -23,3 +28,5 @@ mod session;
 mod shape;
 pub mod spec;
 pub mod table;
+pub mod template;
+pub mod writer;

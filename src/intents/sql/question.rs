@@ -270,6 +270,12 @@ impl Questions {
         statements
     }
 
+    /// Rows with a key in one of the key columns; `None` where it cannot stand there.
+    pub(super) fn with_key_in(&self, name: &str, key: &str) -> Option<Statement> {
+        let column = self.keys.iter().find(|column| column.name == name)?;
+        can_hold(column.holds, key).then(|| self.with_some(column, &[key]))
+    }
+
     fn with_some(&self, column: &KeyColumn, keys: &[&str]) -> Statement {
         let name = dialect::column(self.engine, &column.name);
         self.asked(|statement| {

@@ -18,7 +18,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteC
 use tokio::time::timeout;
 
 use super::dialect::Engine;
-use super::failure::{failure, silence};
+use super::failure::{failure, is_lost, refusal, silence};
 use crate::database::DatabaseUrl;
 use crate::exit::{Exit, Failure};
 use crate::time::Span;
@@ -37,6 +37,10 @@ pub(super) enum Value {
     Text(String),
     /// A whole number.
     Int(i64),
+    /// NULL where a text could stand.
+    NoText,
+    /// NULL where a number could stand.
+    NoInt,
     /// Texts, as one array (`PostgreSQL`).
     Texts(Vec<String>),
 }
@@ -107,13 +111,31 @@ pub(super) struct Session {
     statement_timeout: Span,
     /// Whether a transaction has begun and not ended. It stays so where its work was dropped half-way.
     is_inside: bool,
+    /// Whether the last failure was one of the connection, so that nobody knows what became of what was sent.
+    is_lost: bool,
 }
 
 impl Session {
-    /// Connects.
+    /// Connects to read.
     pub(super) async fn connect(
         url: &DatabaseUrl,
         statement_timeout: Span,
+    ) -> Result<Session, Failure> {
+        Session::open(url, statement_timeout, false).await
+    }
+
+    /// Connects to write as well.
+    pub(super) async fn connect_to_write(
+        url: &DatabaseUrl,
+        statement_timeout: Span,
+    ) -> Result<Session, Failure> {
+        Session::open(url, statement_timeout, true).await
+    }
+
+    async fn open(
+        url: &DatabaseUrl,
+        statement_timeout: Span,
+        to_write: bool,
     ) -> Result<Session, Failure> {
         let doing = "connecting";
         let connecting = async {
@@ -123,7 +145,11 @@ impl Session {
                 }
                 DatabaseUrl::MySql(address) => Link::MySql(address.options().connect().await?),
                 DatabaseUrl::Sqlite(path) => {
-                    let (options, untouched) = sqlite_options(path);
+                    let (options, untouched) = if to_write {
+                        (sqlite_options_to_write(path), None)
+                    } else {
+                        sqlite_options(path)
+                    };
                     Link::Sqlite(options.connect().await?, untouched)
                 }
             })
@@ -145,6 +171,7 @@ impl Session {
             patience: Duration::from_millis(millis) + MARGIN,
             statement_timeout,
             is_inside: false,
+            is_lost: false,
         })
     }
 
@@ -155,6 +182,11 @@ impl Session {
             Link::MySql(_) => Engine::MySql,
             Link::Sqlite(..) => Engine::Sqlite,
         }
+    }
+
+    /// Whether the connection broke, so that nobody knows what became of what was sent last.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     /// Begins a transaction that sees one moment and cannot write.
@@ -198,6 +230,93 @@ impl Session {
         Ok(())
     }
 
+    /// Begins a transaction that writes: as if it were alone, so that what it looked at stays so until it ends.
+    pub(super) async fn begin_to_write(&mut self) -> Result<(), Failure> {
+        let doing = "beginning to write";
+        if self.is_inside {
+            self.send(doing, "rollback".to_owned()).await?;
+        }
+        self.is_inside = true;
+        let millis = (self.statement_timeout.0 / 1_000).max(1);
+        let steps = match self.engine() {
+            Engine::Postgres => vec![format!(
+                "begin isolation level serializable read write; \
+                 set local timezone = 'UTC'; \
+                 set local datestyle = 'ISO, YMD'; \
+                 set local intervalstyle = 'postgres'; \
+                 set local statement_timeout = '{millis}ms'; \
+                 set local lock_timeout = '{LOCK_SECONDS}s'; \
+                 set local idle_in_transaction_session_timeout = '2min'; \
+                 set local application_name = 'paysweep'"
+            )],
+            Engine::MySql => vec![
+                format!(
+                    "set session lock_wait_timeout = {LOCK_SECONDS}, innodb_lock_wait_timeout = {LOCK_SECONDS}"
+                ),
+                "set transaction isolation level serializable".to_owned(),
+                "start transaction read write".to_owned(),
+            ],
+            Engine::Sqlite => vec!["begin immediate".to_owned()],
+        };
+        for step in steps {
+            self.send(doing, step).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends a transaction so that it takes hold. After a failure nobody knows whether it did.
+    pub(super) async fn commit(&mut self) -> Result<(), Failure> {
+        self.send("ending to write", "commit".to_owned()).await?;
+        self.is_inside = false;
+        Ok(())
+    }
+
+    /// Writes. How many rows the statement changed, or in which words the database refused this very write.
+    pub(super) async fn write(
+        &mut self,
+        statement: &Statement,
+    ) -> Result<Result<u64, String>, Failure> {
+        let doing = "writing a repair";
+        macro_rules! write {
+            ($connection:expr, $texts:ident => $list:expr) => {{
+                let mut query =
+                    sqlx::query(AssertSqlSafe(statement.text.clone())).persistent(false);
+                for value in &statement.values {
+                    query = match value {
+                        Value::Text(text) => query.bind(text.as_str()),
+                        Value::Int(number) => query.bind(*number),
+                        Value::NoText => query.bind(None::<&str>),
+                        Value::NoInt => query.bind(None::<i64>),
+                        Value::Texts($texts) => query.bind($list),
+                    };
+                }
+                let writing = query.execute($connection);
+                timeout(self.patience, writing)
+                    .await
+                    .map(|done| done.map(|done| done.rows_affected()))
+            }};
+        }
+        let answer = match &mut self.link {
+            Link::Postgres(connection) => write!(connection, texts => texts.as_slice()),
+            Link::MySql(connection) => write!(connection, texts => texts.join(",")),
+            Link::Sqlite(connection, _) => write!(connection, texts => texts.join(",")),
+        };
+        match answer {
+            Ok(Ok(rows)) => Ok(Ok(rows)),
+            Ok(Err(error)) => match refusal(&error) {
+                Some(words) => Ok(Err(words)),
+                None => {
+                    self.is_lost = is_lost(&error);
+                    Err(failure(doing, &error))
+                }
+            },
+            Err(_) => {
+                self.is_lost = true;
+                Err(silence(doing))
+            }
+        }
+    }
+
     /// Ends the transaction; there is nothing to keep of it.
     pub(super) async fn end(&mut self) -> Result<(), Failure> {
         self.send("ending to read", "rollback".to_owned()).await?;
@@ -220,8 +339,14 @@ impl Session {
         };
         match timeout(self.patience, sending).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(failure(doing, &error)),
-            Err(_) => Err(silence(doing)),
+            Ok(Err(error)) => {
+                self.is_lost = is_lost(&error);
+                Err(failure(doing, &error))
+            }
+            Err(_) => {
+                self.is_lost = true;
+                Err(silence(doing))
+            }
         }
     }
 
@@ -240,6 +365,8 @@ impl Session {
                     query = match value {
                         Value::Text(text) => query.bind(text.as_str()),
                         Value::Int(number) => query.bind(*number),
+                        Value::NoText => query.bind(None::<&str>),
+                        Value::NoInt => query.bind(None::<i64>),
                         Value::Texts($texts) => query.bind($list),
                     };
                 }
@@ -344,6 +471,14 @@ fn sqlite_options(path: &Path) -> (SqliteConnectOptions, Option<Untouched>) {
         .pragma("trusted_schema", "off")
         .disable_statement_logging();
     (options, untouched)
+}
+
+fn sqlite_options_to_write(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .busy_timeout(Duration::from_secs(LOCK_SECONDS))
+        .disable_statement_logging()
 }
 
 /// A file with a write-ahead log that nobody has open: opened the usual way, files would appear beside it.

@@ -9,45 +9,82 @@ use crate::model::operation::{Family, OperationKind};
 use crate::model::verdict::Disposition;
 use crate::money::Money as Amount;
 use crate::reconcile::component::clamp;
+use crate::reconcile::keys::OperationKeys;
+use crate::reconcile::ladder::HOPS_MAX;
+
+/// What was given back of: the charge that an intent asks for, or a further one under the same intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Given {
+    /// The charge's intent.
+    charge: usize,
+    /// The further charge.
+    extra: Option<usize>,
+}
 
 impl Judge<'_, '_> {
     /// Adds up, for each charge, what was given back of it, earliest first; each row that goes above the charge is a break
-    /// of its own with the part that is too much. What is within the tolerance is not too much. Local rows out of reach count with the amount they claim.
+    /// of its own with the part that is too much. What is within the tolerance is not too much. Local rows out of reach
+    /// count with the amount they claim.
     pub(super) fn excesses(&mut self) {
-        let mut given: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut given: HashMap<Given, Vec<usize>> = HashMap::new();
         for at in 0..self.c.operations.len() {
             let row = &self.c.operations[at];
-            let takes = matches!(
-                row.row_data.kind,
-                OperationKind::Refund | OperationKind::Dispute
-            );
-            let Some(parent) = self.links.parent_intent[at] else {
+            let Some(charge) = self.links.parent_intent[at] else {
                 continue;
             };
-            let took = takes && row.moved && row.row_data.amount_minor < 0;
-            if took && row.is_usable() && !self.hangs_on_extra(at, parent) {
-                given.entry(parent).or_default().push(at);
+            let took = row.moved && row.row_data.amount_minor < 0 && self.takes_from_payment(at);
+            if took && row.is_usable() {
+                let extra = self.extra_above(at, charge);
+                given.entry(Given { charge, extra }).or_default().push(at);
             }
         }
-        let mut charges: Vec<usize> = given.keys().copied().collect();
+        let mut charges: Vec<Given> = given.keys().copied().collect();
         charges.sort_unstable();
-        for charge in charges {
-            let rows = given.remove(&charge).unwrap_or_default();
-            self.excess(charge, rows);
+        for of in charges {
+            let rows = given.remove(&of).unwrap_or_default();
+            self.excess(of, rows);
         }
     }
 
-    fn excess(&mut self, charge: usize, mut rows: Vec<usize>) {
+    /// Whether a row gives money of a payment back: refunds and disputes, and what takes as much as a dispute once more.
+    /// An adjustment of another amount that hangs on a dispute is a cost of it, which decides only won or lost.
+    fn takes_from_payment(&self, at: usize) -> bool {
+        let row = &self.c.operations[at];
+        let disputed = || {
+            self.links.parent_operation[at]
+                .map(|parent| &self.c.operations[parent])
+                .filter(|parent| parent.is_own(Family::Dispute) && parent.moved)
+        };
+        match row.row_data.kind {
+            OperationKind::Refund | OperationKind::Dispute | OperationKind::DisputeReversal => true,
+            OperationKind::Adjustment => {
+                disputed().is_some_and(|dispute| dispute.magnitude() == row.magnitude())
+            }
+            _ => false,
+        }
+    }
+
+    fn excess(&mut self, of: Given, mut rows: Vec<usize>) {
+        let charge = of.charge;
         let currency = self.c.intents[charge].row_data.currency;
         rows.retain(|&at| self.c.operations[at].row_data.currency == currency);
+        // What is set aside as returned in full counts first: the break is told of a row that asks for one.
         rows.sort_by_key(|&at| {
-            let row = &self.c.operations[at].row_data;
-            (row.occurred_at, row.operation_id)
+            let row = &self.c.operations[at];
+            let is_set_aside = matches!(self.verdicts.operations[row.row], Disposition::Ignored(_));
+            let row = &row.row_data;
+            (!is_set_aside, row.occurred_at, row.operation_id)
         });
-        let charged = self.charged(charge);
+        let charged = match of.extra {
+            Some(extra) => self.c.operations[extra].magnitude(),
+            None => self.charged(charge),
+        };
         let tolerance = self.context.rules.tolerance.get(&currency);
         let tolerance = i128::from(tolerance.copied().unwrap_or(0));
-        let mut total = self.claimed_out_of_reach(charge);
+        let mut total = match of.extra {
+            Some(_) => 0,
+            None => self.claimed_out_of_reach(charge),
+        };
         for at in rows {
             let kept = self.c.operations[at].magnitude() - self.links.given_back[at];
             if kept <= 0 {
@@ -81,19 +118,69 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// What the processor took for a charge: as it is seen, else as the local row claims.
+    /// What the processor took for a charge and still held before any refund: as it is seen, else as the local row claims.
     fn charged(&self, charge: usize) -> i128 {
-        let seen: i128 = self.members[charge]
+        let taken: Vec<usize> = self.members[charge]
             .iter()
-            .filter(|&&at| {
+            .copied()
+            .filter(|&at| {
                 self.c.operations[at].moved && self.c.operations[at].is_own(Family::Charge)
             })
-            .map(|&at| self.c.operations[at].magnitude())
-            .sum();
-        if seen > 0 {
-            seen
+            .collect();
+        if taken.is_empty() {
+            return if self.took_nothing(charge) {
+                0
+            } else {
+                i128::from(self.c.intents[charge].row_data.amount_minor)
+            };
+        }
+        let sum = |rows: &[usize]| -> i128 {
+            rows.iter()
+                .map(|&at| self.c.operations[at].magnitude())
+                .sum()
+        };
+        // What was taken back from us for another reason than a refund or dispute cannot be refunded any more.
+        let gone: Vec<usize> = self.claims[charge]
+            .iter()
+            .copied()
+            .filter(|&at| {
+                let row = &self.c.operations[at];
+                let names = self.links.parent_operation[at];
+                row.moved
+                    && row.is_return()
+                    && row.row_data.amount_minor < 0
+                    && names.is_some_and(|parent| taken.contains(&parent))
+            })
+            .collect();
+        (sum(&taken) - sum(&gone)).max(0)
+    }
+
+    /// Whether it is known that no money was taken for a charge: its rows are at hand and none of them moved any, or it
+    /// claims none and would be at hand if there were one.
+    fn took_nothing(&self, charge: usize) -> bool {
+        let local = &self.c.intents[charge];
+        let (row, frame) = (&local.row_data, self.context.frame);
+        let is_covered = row.created_at >= frame.low
+            && frame.covered_for(row).is_some_and(|covered| {
+                row.created_at.plus(self.context.rules.grace.of(row.kind)) <= covered
+            });
+        if local.elsewhere.is_some() || !is_covered {
+            return false;
+        }
+        let mut own = self.claims[charge]
+            .iter()
+            .map(|&at| &self.c.operations[at])
+            .filter(|operation| operation.is_own(Family::Charge));
+        let named = local.keys.processor;
+        let is_named = |keys: &OperationKeys| [keys.id, keys.object].contains(&named);
+        if self.claims[charge]
+            .iter()
+            .any(|&at| self.c.operations[at].is_own(Family::Charge))
+        {
+            own.clone().all(|operation| !operation.moved)
+                && (named == 0 || own.any(|operation| is_named(&operation.keys)))
         } else {
-            i128::from(self.c.intents[charge].row_data.amount_minor)
+            !row.claims_money()
         }
     }
 
@@ -115,14 +202,20 @@ impl Judge<'_, '_> {
             .sum()
     }
 
-    /// Whether a refund or dispute is of a further charge, one that does not satisfy the intent.
-    fn hangs_on_extra(&self, at: usize, charge: usize) -> bool {
-        self.links.parent_operation[at].is_some_and(|parent| {
+    /// The further charge that a row hangs on, one that does not satisfy the intent.
+    fn extra_above(&self, at: usize, charge: usize) -> Option<usize> {
+        let mut above = self.links.parent_operation[at];
+        for _ in 0..HOPS_MAX {
+            let parent = above?;
             let row = &self.c.operations[parent];
-            row.is_own(Family::Charge)
-                && row.moved
-                && !self.members[charge].is_empty()
-                && self.member_of[parent] != Some(charge)
-        })
+            if row.is_own(Family::Charge) {
+                let is_extra = row.moved
+                    && !self.members[charge].is_empty()
+                    && self.member_of[parent] != Some(charge);
+                return is_extra.then_some(parent);
+            }
+            above = self.links.parent_operation[parent];
+        }
+        None
     }
 }

@@ -104,10 +104,10 @@ impl Judge<'_, '_> {
             if returns.is_empty() {
                 self.read_status(intent, family, &mut group);
             } else {
-                // What has taken nothing yet has nothing to give back.
+                // What has taken nothing has nothing to give back.
                 let is_untaken = returns.iter().any(|&at| {
                     self.links.parent_operation[at]
-                        .is_some_and(|parent| self.c.operations[parent].has_taken_nothing_yet())
+                        .is_some_and(|parent| self.c.operations[parent].has_taken_nothing())
                 });
                 group.is_original_unseen = !is_untaken;
                 group.foreign = self.foreign(intent, &returns);
@@ -171,13 +171,22 @@ impl Judge<'_, '_> {
             })
     }
 
-    /// The order in which rows that moved money may satisfy an intent: a stored link whose money stands, any stored link,
+    /// The order in which rows that moved money may satisfy an intent: what was told of, a stored link whose money stands, any stored link,
     /// a named one, equal money, money that was not given back, the earliest, then by id.
     fn preference(
         &self,
         intent: usize,
         at: usize,
-    ) -> (bool, bool, bool, bool, bool, crate::time::Instant, &str) {
+    ) -> (
+        bool,
+        bool,
+        bool,
+        bool,
+        bool,
+        bool,
+        crate::time::Instant,
+        &str,
+    ) {
         let operation = &self.c.operations[at];
         let processor = self.c.intents[intent].keys.processor;
         let is_named = processor != 0 && processor == operation.keys.id;
@@ -193,7 +202,8 @@ impl Judge<'_, '_> {
                 is_given_back && open.has(class, rules, Some(row), intent)
             });
         (
-            !self.links.is_stored[at] || (is_given_back && !is_told),
+            !is_told,
+            !self.links.is_stored[at] || is_given_back,
             !self.links.is_stored[at],
             !is_named,
             !agrees,
@@ -213,11 +223,15 @@ impl Judge<'_, '_> {
                 && local.keys.processor == self.c.operations[first].keys.id);
         if !group.agreement.is_full() && movers.len() > 1 {
             // A stored capture of a sum brings its sisters along.
-            let captures: Vec<usize> = movers
+            let mut captures: Vec<usize> = movers
                 .iter()
                 .copied()
                 .filter(|&at| self.c.operations[at].row_data.kind == OperationKind::Capture)
                 .collect();
+            captures.sort_by_key(|&at| {
+                let row = &self.c.operations[at].row_data;
+                (row.occurred_at, row.operation_id)
+            });
             if captures.contains(&first) && captures.len() > 1 && share_payment(self.c, &captures) {
                 let sum: i128 = captures
                     .iter()

@@ -68,7 +68,10 @@ impl Judge<'_, '_> {
                     let local = &self.c.intents[at].row_data;
                     let first =
                         self.has_money[at].map(|operation| &self.c.operations[operation].row_data);
+                    let is_given_back =
+                        self.has_money[at].is_some_and(|operation| self.is_given_back(operation));
                     (
+                        is_given_back,
                         deal_rank(local.status),
                         first.map_or(local.created_at, |row| row.occurred_at),
                         first.map_or("", |row| row.operation_id),
@@ -521,6 +524,11 @@ impl Judge<'_, '_> {
         let named =
             if group.is_original_unseen && !group.members.is_empty() && !group.returns.is_empty() {
                 group.returns.last()
+            } else if group.is_sum {
+                // Of several captures, the first of which something came back.
+                let came_back = |&&member: &&usize| self.links.given_back[member] > 0;
+                let members = || group.members.iter();
+                members().find(came_back).or(members().next())
             } else {
                 group.members.first().or(group.returns.first())
             };

@@ -9,6 +9,7 @@ use super::{ContestReason, Ladder, deal_rank, is_other, share_payment};
 use crate::model::verdict::Rule;
 use crate::reconcile::component::agreement;
 use crate::reconcile::keys::Key;
+use crate::time::Instant;
 
 impl Ladder<'_, '_> {
     /// Deals operations to intents that share a key: equal money first, then one odd pair if just one of each is left;
@@ -242,6 +243,22 @@ impl Ladder<'_, '_> {
         }
     }
 
+    /// Where the payment of a refund or dispute stands among those of its intent: the one that was found to satisfy it,
+    /// the one that the intent names, the earliest. A refund of a further charge comes after one of the charge itself.
+    fn payment_rank(&self, operation: usize) -> (bool, bool, Option<(Instant, &str)>) {
+        let Some(parent) = self.links.parent_operation[operation] else {
+            return (false, false, None);
+        };
+        let row = &self.component.operations[parent];
+        let is_named = self.links.parent_intent[operation].is_some_and(|intent| {
+            let named = self.component.intents[intent].keys.processor;
+            named != 0 && [row.keys.id, row.keys.object].contains(&named)
+        });
+        let time = (row.row_data.occurred_at, row.row_data.operation_id);
+        (!self.links.is_stored[parent], !is_named, Some(time))
+    }
+
+    /// Deals refunds and disputes to rows of equal money: what moved money and kept it first, what failed last.
     pub(super) fn deal_equal(&mut self, operations: &[usize], intents: &[usize], rule: Rule) {
         let component = self.component;
         let mut intents = intents.to_vec();
@@ -252,21 +269,37 @@ impl Ladder<'_, '_> {
         let mut operations = operations.to_vec();
         operations.sort_by_key(|&operation| {
             let row = &component.operations[operation];
+            let is_over = row.is_failed() || row.is_expired();
+            let is_given_back = row.moved && self.links.given_back[operation] >= row.magnitude();
             (
                 !row.moved,
+                is_given_back,
+                !row.moved && is_over,
+                self.payment_rank(operation),
                 row.row_data.occurred_at,
                 row.row_data.operation_id,
             )
         });
+        let is_over = |intent: usize| deal_rank(component.intents[intent].row_data.status) == 2;
         let mut buckets = Buckets::of(component, intents);
         let mut satisfied: HashMap<(Key, Key), Option<u32>> = HashMap::new();
         for operation in operations {
-            let pick = buckets.take(component, operation, self.rules, |intent| {
+            let row = &component.operations[operation];
+            let prefers_over = !row.moved && (row.is_failed() || row.is_expired());
+            let is_out = |intent: usize| {
                 let local = &component.intents[intent];
                 let attempt = satisfied.get(&(local.keys.parent, local.keys.reference));
                 local.keys.reference != 0
                     && attempt.is_some_and(|&attempt| is_other(attempt, local.row_data.attempt))
-            });
+            };
+            // What failed speaks of a row that failed, if there is one.
+            let mut pick = None;
+            if prefers_over {
+                pick = buckets.take(component, operation, self.rules, |intent| {
+                    is_out(intent) || !is_over(intent)
+                });
+            }
+            let pick = pick.or_else(|| buckets.take(component, operation, self.rules, is_out));
             if let Some(intent) = pick {
                 let local = &component.intents[intent];
                 if component.operations[operation].moved {

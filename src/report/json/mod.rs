@@ -16,28 +16,34 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{
-    Accounting, BreakLine, Check, IgnoredLine, MatchLine, Outcome, PendingLine, ResolvedLine,
-    RunInfo, RunReport, SourceReport, Warning,
+    Accounting, BreakLine, Check, Delivery, IgnoredLine, MatchLine, Outcome, PendingLine,
+    ResolvedLine, RunInfo, RunReport, SourceReport, Warning,
 };
 use crate::model::repair::{Repair, RepairSide};
 use crate::model::run::{Total, Window};
+use crate::model::statement::{DayLine, Statement};
 use crate::money::{Currency, Money, format_minor};
 use crate::time::{Instant, Zone};
 
+mod lines;
 mod read;
 mod wire;
 
+pub use lines::write as write_lines;
 pub use read::{ReadError, read};
 use wire::{
-    AccountingWire, BreakWire, CarriedWire, CheckWire, FileWire, IgnoredWire, MatchWire, MoneyWire,
-    OutcomeWire, PendingWire, ReasonWire, RepairWire, ResolvedWire, RunWire, SideWire, SourceWire,
-    SummaryWire, TotalWire, WarningWire, WindowWire,
+    AccountingWire, BreakWire, CarriedWire, CheckWire, DayWire, DeliveryWire, ExplainedWire,
+    FileWire, IgnoredWire, ItemsWire, LatenessWire, LedgerWire, MatchWire, MoneyWire, OutcomeWire,
+    PendingWire, ReasonWire, RepairWire, ResolvedWire, RunWire, SideWire, SourceWire,
+    StatementWire, SummaryWire, TotalWire, WarningWire, WindowWire,
 };
 
 /// Name of the schema.
 pub const SCHEMA: &str = "paysweep.report";
 /// Its version: fields are added, never changed.
 pub const SCHEMA_VERSION: &str = "1.0";
+/// The JSON Schema (draft 2020-12) of the report. `paysweep schema report` prints it.
+pub const JSON_SCHEMA: &str = include_str!("report.schema.json");
 /// What every version that can be read begins with.
 const SCHEMA_VERSION_MAJOR: &str = "1.";
 
@@ -52,6 +58,8 @@ pub fn write(report: &RunReport, out: &mut dyn Write) -> io::Result<()> {
     object.list("breaks", report.breaks.iter().map(break_wire))?;
     object.field("carried", &carried_wire(report))?;
     object.list("checks", report.checks.iter().map(check_wire))?;
+    object.list("days", report.days.iter().map(day_wire))?;
+    object.list("deliveries", report.deliveries.iter().map(delivery_wire))?;
     if let Some(ignored) = &report.ignored {
         object.list("ignored", ignored.iter().map(ignored_wire))?;
     }
@@ -75,6 +83,7 @@ pub fn write(report: &RunReport, out: &mut dyn Write) -> io::Result<()> {
     object.field("schema", &SCHEMA)?;
     object.field("schema_version", &SCHEMA_VERSION)?;
     object.list("sources", report.sources.iter().map(source_wire))?;
+    object.list("statement", report.statement.iter().map(statement_wire))?;
     object.field("summary", &summary_wire(report))?;
     object.list("totals", report.totals.iter().map(total_wire))?;
     object.list("warnings", report.warnings.iter().map(warning_wire))?;
@@ -207,6 +216,26 @@ fn check_wire(check: &Check) -> CheckWire<'_> {
     }
 }
 
+fn day_wire(line: &DayLine) -> DayWire<'_> {
+    DayWire {
+        day: line.day.as_str().into(),
+        ignored: line.ignored,
+        matched: line.matched,
+        pending: line.pending,
+        unmatched: line.unmatched,
+    }
+}
+
+fn delivery_wire(line: &Delivery) -> DeliveryWire<'_> {
+    DeliveryWire {
+        channel: line.channel.as_str().into(),
+        detail: line.detail.as_str().into(),
+        kind: line.kind.as_str().into(),
+        required: line.is_required,
+        status: line.status.as_str().into(),
+    }
+}
+
 fn ignored_wire(line: &IgnoredLine) -> IgnoredWire<'_> {
     IgnoredWire {
         intent_id: maybe(&line.intent_id),
@@ -262,6 +291,7 @@ fn repair_wire(repair: &Repair, as_of: Instant) -> RepairWire<'_> {
         from: repair.from.as_ref().map(side_wire),
         id: repair.id.as_str().into(),
         intent_id: maybe(&repair.intent_id),
+        note: repair.note.as_str().into(),
         occurred_at: repair.occurred_at.to_string(),
         operation_id: maybe(&repair.operation_id),
         source: repair.source.as_str().into(),
@@ -288,6 +318,7 @@ fn resolved_wire(line: &ResolvedLine) -> ResolvedWire<'_> {
         class: line.class.as_str().into(),
         id: line.id.as_str().into(),
         intent_id: maybe(&line.intent_id),
+        money: line.money.map(money_wire),
         operation_id: maybe(&line.operation_id),
     }
 }
@@ -301,6 +332,10 @@ fn run_wire(run: &RunInfo) -> RunWire<'_> {
         dry_run: run.is_dry_run,
         finished_at: run.finished_at.to_string(),
         id: maybe(&run.id),
+        ledger: run.ledger.as_ref().map(|end| LedgerWire {
+            entries: end.entries,
+            head: maybe(&end.hash),
+        }),
         started_at: run.started_at.to_string(),
         version: run.version.as_str().into(),
     }
@@ -320,12 +355,46 @@ fn source_wire(source: &SourceReport) -> SourceWire<'_> {
                 sha256: file.sha256.as_str().into(),
             })
             .collect(),
+        lateness: source.lateness.as_ref().map(LatenessWire::from),
         name: source.name.as_str().into(),
         operations: source.operations,
         outside_window: source.outside_window,
         rejected_rows: source.rejected_rows,
         watermark_after: source.watermark_after.and_then(at),
         watermark_before: source.watermark_before.and_then(at),
+    }
+}
+
+fn statement_wire(statement: &Statement) -> StatementWire<'_> {
+    let money = |minor| sum_wire(minor, statement.currency);
+    let (items, bridge) = (&statement.items, &statement.bridge);
+    StatementWire {
+        currency: Cow::Owned(statement.currency.as_str().to_owned()),
+        difference: money(bridge.difference()),
+        explained: bridge
+            .explained
+            .iter()
+            .map(|line| ExplainedWire {
+                code: line.code.as_str().into(),
+                difference: money(line.difference()),
+                intents: line.intents,
+                local: money(line.local),
+                operations: line.operations,
+                processor: money(line.processor),
+            })
+            .collect(),
+        items: ItemsWire {
+            acknowledged: money(items.acknowledged),
+            changed: money(items.changed),
+            cleared: money(items.cleared),
+            closing: money(items.closing),
+            new: money(items.new),
+            opening: money(items.opening),
+            residual: money(items.residual()),
+        },
+        local: money(bridge.local),
+        processor: money(bridge.processor),
+        residual: money(bridge.residual()),
     }
 }
 

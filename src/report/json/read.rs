@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::wire::{
     BreakWire, IgnoredWire, MatchWire, MoneyWire, PendingWire, RepairWire, ReportWire, SideWire,
-    SourceWire, TotalWire,
+    SourceWire, StatementWire, TotalWire,
 };
 use super::{SCHEMA, SCHEMA_VERSION_MAJOR};
 use crate::exit::Exit;
@@ -12,12 +12,13 @@ use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState};
 use crate::model::intent::{IntentKind, IntentStatus};
 use crate::model::repair::{Repair, RepairAction, RepairSide, RepairState};
 use crate::model::run::{Basis, Total, Window};
+use crate::model::statement::{Bridge, DayLine, Explained, Lateness, OpenItems, Statement};
 use crate::model::verdict::{IgnoreReason, Rule};
 use crate::money::{Currency, Money};
 use crate::report::{
-    Accounting, BreakLine, Carried, Check, CheckStatus, FileLine, IgnoredLine, MatchLine, Outcome,
-    OutcomeName, PendingLine, Reason, ResolvedLine, RunInfo, RunReport, SourceReport, Summary,
-    Warning,
+    Accounting, BreakLine, Carried, Check, CheckStatus, Delivery, DeliveryStatus, FileLine,
+    IgnoredLine, LedgerEnd, MatchLine, Outcome, OutcomeName, PendingLine, Reason, ResolvedLine,
+    RunInfo, RunReport, SourceReport, Summary, Warning,
 };
 use crate::time::{Instant, Zone};
 
@@ -60,6 +61,10 @@ pub fn read(text: &str) -> Result<RunReport, ReadError> {
             version: wire.run.version.into_owned(),
             config_path: text_of(wire.run.config_path),
             config_digest: text_of(wire.run.config_digest),
+            ledger: wire.run.ledger.map(|end| LedgerEnd {
+                entries: end.entries,
+                hash: text_of(end.head),
+            }),
         },
         window: Window {
             from: bound(wire.window.from.as_deref(), Instant::MIN)?,
@@ -88,6 +93,16 @@ pub fn read(text: &str) -> Result<RunReport, ReadError> {
         },
         sources: all(wire.sources, source_of)?,
         totals: all(wire.totals, |line| total_of(&line))?,
+        statement: all(wire.statement, statement_of)?,
+        days: all(wire.days, |line| {
+            Ok(DayLine {
+                day: line.day.into_owned(),
+                matched: line.matched,
+                pending: line.pending,
+                ignored: line.ignored,
+                unmatched: line.unmatched,
+            })
+        })?,
         summary: Summary {
             operations: wire.summary.operations,
             intents: wire.summary.intents,
@@ -112,6 +127,7 @@ pub fn read(text: &str) -> Result<RunReport, ReadError> {
                 class: word("class", &line.class, BreakClass::from_word)?,
                 intent_id: text_of(line.intent_id),
                 operation_id: text_of(line.operation_id),
+                money: money_of(line.money)?,
             })
         })?,
         checks: all(wire.checks, |line| {
@@ -125,6 +141,15 @@ pub fn read(text: &str) -> Result<RunReport, ReadError> {
             Ok(Warning {
                 code: line.code.into_owned(),
                 message: line.message.into_owned(),
+            })
+        })?,
+        deliveries: all(wire.deliveries, |line| {
+            Ok(Delivery {
+                status: word("delivery status", &line.status, DeliveryStatus::from_word)?,
+                channel: line.channel.into_owned(),
+                kind: line.kind.into_owned(),
+                is_required: line.required,
+                detail: line.detail.into_owned(),
             })
         })?,
         matches: wire.matches.map(|list| all(list, match_of)).transpose()?,
@@ -259,6 +284,7 @@ fn repair_of(wire: RepairWire<'_>) -> Result<Repair, ReadError> {
         planned_version: 0,
         state: word("repair state", &wire.state, RepairState::from_word)?,
         occurred_at: instant("occurred_at", &wire.occurred_at)?,
+        note: wire.note.into_owned(),
     })
 }
 
@@ -302,6 +328,36 @@ fn source_of(wire: SourceWire<'_>) -> Result<SourceReport, ReadError> {
                 sha256: file.sha256.into_owned(),
             })
             .collect(),
+        lateness: wire.lateness.map(Lateness::from),
+    })
+}
+
+/// Differences and residuals are drawn again from what they come from.
+fn statement_of(wire: StatementWire<'_>) -> Result<Statement, ReadError> {
+    let minor = |wire: &MoneyWire<'_>| sum_of(wire).map(|(minor, _)| minor);
+    Ok(Statement {
+        currency: word("currency", &wire.currency, Currency::parse)?,
+        items: OpenItems {
+            opening: minor(&wire.items.opening)?,
+            new: minor(&wire.items.new)?,
+            changed: minor(&wire.items.changed)?,
+            cleared: minor(&wire.items.cleared)?,
+            closing: minor(&wire.items.closing)?,
+            acknowledged: minor(&wire.items.acknowledged)?,
+        },
+        bridge: Bridge {
+            processor: minor(&wire.processor)?,
+            local: minor(&wire.local)?,
+            explained: all(wire.explained, |line| {
+                Ok(Explained {
+                    operations: line.operations,
+                    intents: line.intents,
+                    processor: sum_of(&line.processor)?.0,
+                    local: sum_of(&line.local)?.0,
+                    code: line.code.into_owned(),
+                })
+            })?,
+        },
     })
 }
 

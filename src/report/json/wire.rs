@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::run::Tally;
+use crate::model::statement::Lateness;
 
 #[derive(Deserialize)]
 pub(super) struct ReportWire<'a> {
@@ -13,6 +14,10 @@ pub(super) struct ReportWire<'a> {
     pub(super) breaks: Vec<BreakWire<'a>>,
     pub(super) carried: CarriedWire<'a>,
     pub(super) checks: Vec<CheckWire<'a>>,
+    #[serde(default)]
+    pub(super) days: Vec<DayWire<'a>>,
+    #[serde(default)]
+    pub(super) deliveries: Vec<DeliveryWire<'a>>,
     pub(super) ignored: Option<Vec<IgnoredWire<'a>>>,
     pub(super) matches: Option<Vec<MatchWire<'a>>>,
     pub(super) outcome: OutcomeWire<'a>,
@@ -23,6 +28,8 @@ pub(super) struct ReportWire<'a> {
     pub(super) schema: Cow<'a, str>,
     pub(super) schema_version: Cow<'a, str>,
     pub(super) sources: Vec<SourceWire<'a>>,
+    #[serde(default)]
+    pub(super) statement: Vec<StatementWire<'a>>,
     pub(super) summary: SummaryWire,
     pub(super) totals: Vec<TotalWire<'a>>,
     pub(super) warnings: Vec<WarningWire<'a>>,
@@ -84,6 +91,35 @@ pub(super) struct CheckWire<'a> {
 }
 
 #[derive(Serialize, Deserialize)]
+pub(super) struct DayWire<'a> {
+    pub(super) day: Cow<'a, str>,
+    pub(super) ignored: u64,
+    pub(super) matched: u64,
+    pub(super) pending: u64,
+    pub(super) unmatched: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct DeliveryWire<'a> {
+    pub(super) channel: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub(super) detail: Cow<'a, str>,
+    pub(super) kind: Cow<'a, str>,
+    pub(super) required: bool,
+    pub(super) status: Cow<'a, str>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ExplainedWire<'a> {
+    pub(super) code: Cow<'a, str>,
+    pub(super) difference: MoneyWire<'a>,
+    pub(super) intents: u64,
+    pub(super) local: MoneyWire<'a>,
+    pub(super) operations: u64,
+    pub(super) processor: MoneyWire<'a>,
+}
+
+#[derive(Serialize, Deserialize)]
 pub(super) struct FileWire<'a> {
     pub(super) bytes: u64,
     pub(super) path: Cow<'a, str>,
@@ -98,6 +134,32 @@ pub(super) struct IgnoredWire<'a> {
     pub(super) money: Option<MoneyWire<'a>>,
     pub(super) operation_id: Option<Cow<'a, str>>,
     pub(super) reason: Cow<'a, str>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct LedgerWire<'a> {
+    pub(super) entries: u64,
+    pub(super) head: Option<Cow<'a, str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ItemsWire<'a> {
+    pub(super) acknowledged: MoneyWire<'a>,
+    pub(super) changed: MoneyWire<'a>,
+    pub(super) cleared: MoneyWire<'a>,
+    pub(super) closing: MoneyWire<'a>,
+    pub(super) new: MoneyWire<'a>,
+    pub(super) opening: MoneyWire<'a>,
+    pub(super) residual: MoneyWire<'a>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct LatenessWire {
+    pub(super) arrived: u64,
+    pub(super) lag_seconds: i64,
+    pub(super) late: Vec<u64>,
+    pub(super) latest_seconds: i64,
+    pub(super) lookback_seconds: i64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -154,6 +216,8 @@ pub(super) struct RepairWire<'a> {
     pub(super) from: Option<SideWire<'a>>,
     pub(super) id: Cow<'a, str>,
     pub(super) intent_id: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub(super) note: Cow<'a, str>,
     pub(super) occurred_at: String,
     pub(super) operation_id: Option<Cow<'a, str>>,
     pub(super) source: Cow<'a, str>,
@@ -166,6 +230,8 @@ pub(super) struct ResolvedWire<'a> {
     pub(super) class: Cow<'a, str>,
     pub(super) id: Cow<'a, str>,
     pub(super) intent_id: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) money: Option<MoneyWire<'a>>,
     pub(super) operation_id: Option<Cow<'a, str>>,
 }
 
@@ -178,6 +244,8 @@ pub(super) struct RunWire<'a> {
     pub(super) dry_run: bool,
     pub(super) finished_at: String,
     pub(super) id: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub(super) ledger: Option<LedgerWire<'a>>,
     pub(super) started_at: String,
     pub(super) version: Cow<'a, str>,
 }
@@ -201,12 +269,25 @@ pub(super) struct SourceWire<'a> {
     pub(super) complete: bool,
     pub(super) covered: Option<String>,
     pub(super) files: Vec<FileWire<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lateness: Option<LatenessWire>,
     pub(super) name: Cow<'a, str>,
     pub(super) operations: u64,
     pub(super) outside_window: u64,
     pub(super) rejected_rows: u64,
     pub(super) watermark_after: Option<String>,
     pub(super) watermark_before: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct StatementWire<'a> {
+    pub(super) currency: Cow<'a, str>,
+    pub(super) difference: MoneyWire<'a>,
+    pub(super) explained: Vec<ExplainedWire<'a>>,
+    pub(super) items: ItemsWire<'a>,
+    pub(super) local: MoneyWire<'a>,
+    pub(super) processor: MoneyWire<'a>,
+    pub(super) residual: MoneyWire<'a>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -246,6 +327,30 @@ pub(super) struct WindowWire<'a> {
     pub(super) to: Option<String>,
     pub(super) to_local: Option<String>,
     pub(super) zone: Cow<'a, str>,
+}
+
+impl From<&Lateness> for LatenessWire {
+    fn from(lateness: &Lateness) -> LatenessWire {
+        LatenessWire {
+            arrived: lateness.arrived,
+            lag_seconds: lateness.lag_seconds,
+            late: lateness.late.clone(),
+            latest_seconds: lateness.latest_seconds,
+            lookback_seconds: lateness.lookback_seconds,
+        }
+    }
+}
+
+impl From<LatenessWire> for Lateness {
+    fn from(wire: LatenessWire) -> Lateness {
+        Lateness {
+            arrived: wire.arrived,
+            late: wire.late,
+            latest_seconds: wire.latest_seconds,
+            lag_seconds: wire.lag_seconds,
+            lookback_seconds: wire.lookback_seconds,
+        }
+    }
 }
 
 #[expect(clippy::ptr_arg, reason = "serde hands over a reference to the field")]

@@ -12,10 +12,16 @@ use crate::store::sql::dialect::{Sql, sql};
 use crate::store::sql::engine::{Columns, Engine, keys};
 
 /// Every step of the schema, in order; the number is the version after it.
-const MIGRATIONS: &[(i64, &str)] = &[(
-    1,
-    include_str!("../../../migrations/postgres/0001_init.sql"),
-)];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (
+        1,
+        include_str!("../../../migrations/postgres/0001_init.sql"),
+    ),
+    (
+        2,
+        include_str!("../../../migrations/postgres/0002_ledger.sql"),
+    ),
+];
 
 /// The version of this program.
 const SCHEMA_VERSION: i64 = MIGRATIONS[MIGRATIONS.len() - 1].0;
@@ -38,12 +44,14 @@ const IS_THERE: Sql = sql!(
 );
 
 /// The tables whose rows change; the others only grow.
-const CHANGING: [&str; 10] = [
+const CHANGING: [&str; 12] = [
     "breaks",
+    "chain_head",
     "intents",
     "leases",
     "matches",
     "operations",
+    "repair_claims",
     "run_commits",
     "run_keys",
     "run_reports",

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::chain::{self, Added};
 use super::dialect::{Sql, sql};
 use super::engine::Engine;
 use super::intents::Writing;
@@ -78,12 +79,13 @@ async fn write(
         run_id: commit.run_id,
         at: commit.as_of,
     };
+    let mut added = Added::default();
     operations::write(session, source, commit).await?;
     if let Some(changes) = &commit.intents {
-        import(session, writing, changes).await?;
+        import(session, writing, changes, &mut added).await?;
     }
     operations::link(session, source, commit).await?;
-    let receipt = write_repairs(session, writing, commit).await?;
+    let receipt = write_repairs(session, writing, commit, &mut added).await?;
     let repaired = repaired_breaks(commit, &receipt);
     breaks::put(
         session,
@@ -102,10 +104,12 @@ async fn write(
     )
     .await?;
     breaks::resolve(session, commit.run_id, commit.as_of, commit.resolved).await?;
-    repairs::void(session, commit.run_id, commit.as_of, commit.resolved).await?;
+    let (run_id, as_of) = (commit.run_id, commit.as_of);
+    repairs::void(session, run_id, as_of, commit.resolved, &mut added).await?;
     if let Some(to) = commit.advance_to {
         runs::advance(session, claim, to).await?;
     }
+    chain::append(session, &added).await?;
     Ok(receipt)
 }
 
@@ -114,15 +118,16 @@ async fn import(
     session: &mut impl Engine,
     writing: Writing<'_>,
     changes: &IntentChanges<'_>,
+    added: &mut Added,
 ) -> Result<u64, Failure> {
     let written = intents::import(session, writing, changes).await?;
-    repairs::confirm(session, writing, changes.confirmed).await?;
+    repairs::confirm(session, writing, changes.confirmed, added).await?;
     let recorded: Vec<&str> = changes
         .superseded
         .iter()
         .map(|(recorded, _)| recorded.as_str())
         .collect();
-    repairs::confirm(session, writing, &recorded).await?;
+    repairs::confirm(session, writing, &recorded, added).await?;
     Ok(written)
 }
 
@@ -130,6 +135,7 @@ async fn write_repairs(
     session: &mut impl Engine,
     writing: Writing<'_>,
     commit: &Commit<'_>,
+    added: &mut Added,
 ) -> Result<Receipt, Failure> {
     let evidence: HashMap<&str, &str> = commit
         .breaks
@@ -137,7 +143,7 @@ async fn write_repairs(
         .map(|item| (item.id.as_str(), item.evidence.as_str()))
         .collect();
     let mut receipt = Receipt::nothing_written();
-    let written = repairs::write(session, writing, commit.repairs, &evidence).await?;
+    let written = repairs::write(session, writing, commit.repairs, &evidence, added).await?;
     for (repair, written) in commit.repairs.iter().zip(written) {
         let id = repair.id.clone();
         match written {
@@ -213,5 +219,9 @@ pub(super) async fn import_intents(
     at: Instant,
     changes: &IntentChanges<'_>,
 ) -> Result<u64, Failure> {
-    import(session, Writing { scope, run_id, at }, changes).await
+    let mut added = Added::default();
+    let writing = Writing { scope, run_id, at };
+    let written = import(session, writing, changes, &mut added).await?;
+    chain::append(session, &added).await?;
+    Ok(written)
 }

@@ -25,8 +25,8 @@ const TAKE_THE_KEY: Sql = sql!(
 );
 
 const ADD_RUN: Sql = sql!(
-    "insert into runs (run_id, command, sources, as_of, started_at, version, config_hash, outcome) \
-     values ($1, $2, $3, $4, $5, $6, $7, '') on conflict do nothing"
+    "insert into runs (run_id, command, sources, as_of, started_at, version, config_hash, outcome, \
+     started_by) values ($1, $2, $3, $4, $5, $6, $7, '', $8) on conflict do nothing"
 );
 
 const TAKE_THE_SOURCE: Sql = sql!(
@@ -121,6 +121,7 @@ pub(super) async fn begin(
                 start.started_at.0.into(),
                 start.version.into(),
                 start.config_hash.into(),
+                start.started_by.into(),
             ],
         )
         .await?;

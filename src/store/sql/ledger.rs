@@ -1,10 +1,13 @@
 //! The ledger of repairs as it stands: lists, single repairs with their events, and a person's word on them.
 
+use std::collections::HashMap;
+
+use super::chain::{self, Added};
 use super::dialect::{Sql, sql};
 use super::engine::{Columns, Engine, keys};
 use super::intents::Writing;
-use super::repairs::{carry_out_one, event};
-use crate::exit::Failure;
+use super::repairs::{add, carry_out_one, event};
+use crate::exit::{Exit, Failure};
 use crate::model::breaks::BreakClass;
 use crate::model::intent::{IntentKind, IntentStatus};
 use crate::model::repair::{Repair, RepairAction, RepairSide, RepairState};
@@ -22,7 +25,9 @@ macro_rules! repairs_where {
              r.to_status, r.to_processor_ref, r.to_parent_intent_id, r.to_amount_minor, \
              r.to_currency, r.planned_version, r.occurred_at, r.evidence, r.run_id, r.written_at, \
              (select e.state from repair_events as e where e.repair_id = r.repair_id \
-             order by e.event_no desc limit 1) as state from repairs as r where "
+             order by e.event_no desc limit 1) as state, \
+             (select e.note from repair_events as e where e.repair_id = r.repair_id \
+             order by e.event_no limit 1) as note from repairs as r where "
             $($condition)+
             " order by r.written_at, r.repair_id"
         )
@@ -39,6 +44,13 @@ const REPAIRS_BY_PREFIX: Sql = repairs_where!("r.repair_id >= $1 and r.repair_id
 const EVENTS_OF_A_REPAIR: Sql = sql!(
     "select state, done_at, done_by, run_id, note from repair_events where repair_id = $1 \
     order by event_no"
+);
+
+const WHO_STARTED: Sql = sql!("select started_by from runs where run_id = $1");
+
+const INTENT_AS_IT_STANDS: Sql = sql!(
+    "select status, processor_ref, version from intents where scope = $1 and intent_id = $2 \
+    and superseded_by = ''" for_update
 );
 
 const UNCONFIRMED: Sql = sql!(
@@ -134,11 +146,13 @@ fn read(row: &impl Columns) -> Result<RepairDetail, Failure> {
             planned_version: narrow("planned_version", int("planned_version")?)?,
             state: word("state", &text("state")?, RepairState::from_word)?,
             occurred_at: Instant(int("occurred_at")?),
+            note: text("note")?,
         },
         scope: text("scope")?,
         run_id: text("run_id")?,
         written_at: Instant(int("written_at")?),
         evidence: text("evidence")?,
+        proposed_by: String::new(),
         events: Vec::new(),
     })
 }
@@ -178,7 +192,20 @@ pub(super) async fn detail(
     if let Some(last) = detail.events.last() {
         detail.item.state = word("state", &last.what, RepairState::from_word)?;
     }
+    detail.proposed_by = author(session, &detail).await?;
     Ok(detail)
+}
+
+/// Who is answerable for a proposal: the person who wrote it, or who started the run that did; empty = nobody is named.
+async fn author(session: &mut impl Engine, found: &RepairDetail) -> Result<String, Failure> {
+    let by = found.events.first().map_or("", |event| event.by.as_str());
+    if !by.is_empty() || found.run_id.is_empty() {
+        return Ok(by.to_owned());
+    }
+    let row = session
+        .first("reading runs", WHO_STARTED, &[(&found.run_id).into()])
+        .await?;
+    row.map_or(Ok(String::new()), |row| row.text("started_by"))
 }
 
 /// Records a person's word on a proposal.
@@ -190,7 +217,11 @@ pub(super) async fn decide(
 ) -> Result<RepairDetail, Failure> {
     let found = detail(session, id_prefix).await?;
     let next = match (decision, found.item.state) {
-        (Decision::Approve, RepairState::Proposed) => RepairState::Approved,
+        // What failed for a reason that is gone may be tried again; the row is compared again as well.
+        (
+            Decision::Approve | Decision::ApproveAsOther,
+            RepairState::Proposed | RepairState::Failed,
+        ) => RepairState::Approved,
         (Decision::Reject, RepairState::Proposed | RepairState::Approved) => RepairState::Rejected,
         (_, state) => {
             return Err(Failure::rejected(format!(
@@ -199,7 +230,20 @@ pub(super) async fn decide(
             )));
         }
     };
-    event(session, &found, next, note).await?;
+    if decision == Decision::ApproveAsOther && found.proposed_by == note.by {
+        return Err(Failure::new(
+            Exit::Denied,
+            format!(
+                "repair {} was proposed by {}, who may not approve it",
+                found.item.id, note.by
+            ),
+        )
+        .why("[repair] four_eyes = true")
+        .remedy("let somebody else approve it"));
+    }
+    let mut added = Added::default();
+    event(session, &found, next, note, "", &mut added).await?;
+    chain::append(session, &added).await?;
     detail(session, &found.item.id).await
 }
 
@@ -221,6 +265,118 @@ pub(super) async fn apply(
         run_id: "",
         at: note.at,
     };
-    carry_out_one(session, writing, &found, note).await?;
+    let mut added = Added::default();
+    carry_out_one(session, writing, &found, note, &mut added).await?;
+    chain::append(session, &added).await?;
     detail(session, &found.item.id).await
+}
+
+/// Proposes the inverse of a repair that was applied: the row as it was before. It is planned against the version that
+/// the repair left behind, so that a row that changed since is not overwritten.
+pub(super) async fn revert(
+    session: &mut impl Engine,
+    id_prefix: &str,
+    note: &Note<'_>,
+) -> Result<RepairDetail, Failure> {
+    let doing = "proposing a repair";
+    let found = detail(session, id_prefix).await?;
+    if !matches!(
+        found.item.state,
+        RepairState::Applied | RepairState::Confirmed
+    ) {
+        return Err(Failure::rejected(format!(
+            "repair {} is {}; only one that was applied can be taken back",
+            found.item.id, found.item.state
+        )));
+    }
+    let values = [(&found.scope).into(), (&found.item.intent_id).into()];
+    let row = session.first(doing, INTENT_AS_IT_STANDS, &values).await?;
+    let present = match &row {
+        Some(row) => Some((
+            word("status", &row.text("status")?, IntentStatus::from_word)?,
+            row.text("processor_ref")?,
+            narrow("version", row.int("version")?)?,
+        )),
+        None => None,
+    };
+    let left_behind = &found.item.to;
+    let version = match present {
+        Some((status, processor_ref, version))
+            if status == left_behind.status && processor_ref == left_behind.processor_ref =>
+        {
+            version
+        }
+        _ => {
+            return Err(Failure::rejected(format!(
+                "{} is not as repair {} left it, so there is nothing to take back",
+                found.item.intent_id, found.item.id
+            ))
+            .remedy("correct the row where it comes from"));
+        }
+    };
+    let side = |status, processor_ref: &str| RepairSide {
+        kind: None,
+        status,
+        processor_ref: processor_ref.to_owned(),
+        parent_intent_id: String::new(),
+        money: None,
+    };
+    let from = side(left_behind.status, &left_behind.processor_ref);
+    let to = match &found.item.from {
+        Some(before) => side(before.status, &before.processor_ref),
+        // A row that was recorded stays in the record, and claims nothing any more.
+        None => side(IntentStatus::Canceled, &left_behind.processor_ref),
+    };
+    let version_text = u32::to_string(&version);
+    let inverse = Repair {
+        id: crate::reconcile::fingerprint(&["inverse", &found.item.id, &version_text]),
+        action: if found.item.action == RepairAction::Link {
+            RepairAction::Link
+        } else {
+            RepairAction::SetStatus
+        },
+        from: Some(from),
+        to,
+        planned_version: version,
+        state: RepairState::Proposed,
+        note: format!("takes back {}: {}", found.item.id, note.reason),
+        ..found.item.clone()
+    };
+    let known = session
+        .first(doing, EVENTS_OF_A_REPAIR, &[(&inverse.id).into()])
+        .await?;
+    if known.is_some() {
+        return Err(Failure::rejected(format!(
+            "repair {} takes it back already",
+            inverse.id
+        )));
+    }
+    let writing = Writing {
+        scope: &found.scope,
+        run_id: "",
+        at: note.at,
+    };
+    let evidence = HashMap::from([(inverse.break_id.as_str(), found.evidence.as_str())]);
+    add(session, writing, &[&inverse], &evidence).await?;
+    let written = RepairDetail {
+        item: inverse.clone(),
+        events: Vec::new(),
+        ..found
+    };
+    let mut added = Added::default();
+    let said = Note {
+        reason: &inverse.note,
+        ..*note
+    };
+    event(
+        session,
+        &written,
+        RepairState::Proposed,
+        &said,
+        "",
+        &mut added,
+    )
+    .await?;
+    chain::append(session, &added).await?;
+    detail(session, &inverse.id).await
 }

@@ -1,6 +1,7 @@
 //! Breaks as they stand: their state, their history, and what a person says of them.
 
 use super::breaks::{ADD_EVENTS, HOLD_BREAKS};
+use super::chain::{self, Added};
 use super::dialect::{Sql, sql};
 use super::engine::{Columns, Engine, Values, keys};
 use crate::exit::Failure;
@@ -342,6 +343,9 @@ pub(super) async fn say(
                 .text(&item.evidence);
         })
         .await?;
+    let mut added = Added::default();
+    added.word(&item.id, event_no);
+    chain::append(session, &added).await?;
     let after = only(session, &item.id, note.at).await?;
     Ok(after.item)
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::chain::Added;
 use super::dialect::{Bulk, Sql, sql};
 use super::engine::{Columns, Engine, KEYS_MAX, Values, keys};
 use super::intents::{KEEP_PLANNED_VERSIONS, Writing};
@@ -66,6 +67,7 @@ macro_rules! move_on_where {
              and e.event_no = (select max(event_no) from repair_events \
              where repair_id = r.repair_id) where "
             $($condition)+
+            " returning repair_id, event_no"
         )
     };
 }
@@ -104,10 +106,11 @@ pub(super) async fn write(
     writing: Writing<'_>,
     repairs: &[Repair],
     evidence: &HashMap<&str, &str>,
+    added: &mut Added,
 ) -> Result<Vec<Written>, Failure> {
     let mut written = Vec::with_capacity(repairs.len());
     for chunk in repairs.chunks(KEYS_MAX) {
-        written.extend(write_chunk(session, writing, chunk, evidence).await?);
+        written.extend(write_chunk(session, writing, chunk, evidence, added).await?);
     }
     Ok(written)
 }
@@ -117,6 +120,7 @@ async fn write_chunk(
     writing: Writing<'_>,
     repairs: &[Repair],
     evidence: &HashMap<&str, &str>,
+    added: &mut Added,
 ) -> Result<Vec<Written>, Failure> {
     let known = present_states(session, repairs).await?;
     let mut moved: HashSet<&str> = HashSet::new();
@@ -135,7 +139,7 @@ async fn write_chunk(
     }
     add(session, writing, &new, evidence).await?;
     let planned: Vec<&Repair> = moving.iter().map(|index| &repairs[*index]).collect();
-    void_older(session, writing, &planned).await?;
+    void_older(session, writing, &planned, added).await?;
     let to_apply: Vec<&Repair> = planned
         .iter()
         .copied()
@@ -159,7 +163,7 @@ async fn write_chunk(
                 let last = known.get(repair.id.as_str()).map_or(0, |(_, last)| *last);
                 let (state, note) = match written[moving[at]] {
                     Written::Conflict => (RepairState::Failed, ROW_HAD_CHANGED),
-                    Written::AsPlanned | Written::Held => (repair.state, ""),
+                    Written::AsPlanned | Written::Held => (repair.state, repair.note.as_str()),
                 };
                 values
                     .text(&repair.id)
@@ -172,15 +176,22 @@ async fn write_chunk(
             },
         )
         .await?;
+    for index in &moving {
+        let id = repairs[*index].id.as_str();
+        added.repair(id, 1 + known.get(id).map_or(0, |(_, last)| *last));
+    }
     Ok(written)
 }
 
 /// Whether a repair that is brought takes a step; it is held when it does not.
 fn moves(present: Option<RepairState>, repair: &Repair) -> Result<bool, Failure> {
     match (present, repair.state) {
-        (None, RepairState::Proposed | RepairState::Applied)
+        (None, RepairState::Proposed | RepairState::Approved | RepairState::Applied)
+        | (Some(RepairState::Proposed), RepairState::Approved)
         | (Some(RepairState::Proposed | RepairState::Approved), RepairState::Applied) => Ok(true),
-        (Some(_), RepairState::Proposed | RepairState::Applied) => Ok(false),
+        (Some(_), RepairState::Proposed | RepairState::Approved | RepairState::Applied) => {
+            Ok(false)
+        }
         (_, other) => Err(Failure::new(
             Exit::Internal,
             format!("repair {} was to be written as {other}", repair.id),
@@ -192,14 +203,17 @@ async fn void_older(
     session: &mut impl Engine,
     writing: Writing<'_>,
     newer: &[&Repair],
+    added: &mut Added,
 ) -> Result<(), Failure> {
+    // Those that belong to no break have nothing in common.
     let breaks: Vec<&str> = newer
         .iter()
         .map(|repair| repair.break_id.as_str())
+        .filter(|id| !id.is_empty())
         .collect();
     let repairs: Vec<&str> = newer.iter().map(|repair| repair.id.as_str()).collect();
-    session
-        .write(
+    let moved = session
+        .rows(
             "writing repairs",
             VOID_OLDER_PROPOSALS,
             &[
@@ -212,6 +226,20 @@ async fn void_older(
             ],
         )
         .await?;
+    take_note(&moved, added)
+}
+
+/// Steps that a statement took.
+fn take_note<R: Columns>(moved: &[R], added: &mut Added) -> Result<(), Failure> {
+    // Engines answer in an order of their own; the ledger has one.
+    let mut steps: Vec<(String, i64)> = moved
+        .iter()
+        .map(|row| Ok((row.text("repair_id")?, row.int("event_no")?)))
+        .collect::<Result<_, Failure>>()?;
+    steps.sort();
+    for (repair_id, event_no) in steps {
+        added.repair(repair_id, event_no);
+    }
     Ok(())
 }
 
@@ -221,16 +249,26 @@ pub(super) async fn carry_out_one(
     writing: Writing<'_>,
     repair: &RepairDetail,
     note: &Note<'_>,
+    added: &mut Added,
 ) -> Result<(), Failure> {
     let failed = carry_out(session, writing, &[&repair.item]).await?;
     if failed.is_empty() {
-        return event(session, repair, RepairState::Applied, note).await;
+        return event(session, repair, RepairState::Applied, note, "", added).await;
     }
     let failed = Note {
         reason: ROW_HAD_CHANGED,
         ..*note
     };
-    event(session, repair, RepairState::Failed, &failed).await
+    event(session, repair, RepairState::Failed, &failed, "", added).await
+}
+
+/// Does what a repair says where its row is still the planned one.
+pub(super) async fn carry_out_best(
+    session: &mut impl Engine,
+    writing: Writing<'_>,
+    repair: &Repair,
+) -> Result<(), Failure> {
+    carry_out(session, writing, &[repair]).await.map(|_| ())
 }
 
 /// Does what repairs say. Returns the ids of those that found their row changed.
@@ -376,7 +414,7 @@ async fn record(
     Ok(true)
 }
 
-async fn add(
+pub(super) async fn add(
     session: &mut impl Engine,
     writing: Writing<'_>,
     repairs: &[&Repair],
@@ -432,6 +470,8 @@ pub(super) async fn event(
     repair: &RepairDetail,
     state: RepairState,
     note: &Note<'_>,
+    run_id: &str,
+    added: &mut Added,
 ) -> Result<(), Failure> {
     let next = 1 + i64::try_from(repair.events.len()).expect("a repair takes a few steps");
     session
@@ -442,10 +482,11 @@ pub(super) async fn event(
                 .text(state.as_str())
                 .int(note.at.0)
                 .text(note.by)
-                .text("")
+                .text(run_id)
                 .text(note.reason);
         })
         .await?;
+    added.repair(&repair.item.id, next);
     Ok(())
 }
 
@@ -471,10 +512,11 @@ pub(super) async fn confirm<T: AsRef<str>>(
     session: &mut impl Engine,
     writing: Writing<'_>,
     intent_ids: &[T],
+    added: &mut Added,
 ) -> Result<(), Failure> {
     for chunk in intent_ids.chunks(KEYS_MAX) {
-        session
-            .write(
+        let moved = session
+            .rows(
                 "confirming repairs",
                 CONFIRM,
                 &[
@@ -487,6 +529,7 @@ pub(super) async fn confirm<T: AsRef<str>>(
                 ],
             )
             .await?;
+        take_note(&moved, added)?;
     }
     Ok(())
 }
@@ -497,10 +540,11 @@ pub(super) async fn void(
     run_id: &str,
     at: Instant,
     break_ids: &[String],
+    added: &mut Added,
 ) -> Result<(), Failure> {
     for chunk in break_ids.chunks(KEYS_MAX) {
-        session
-            .write(
+        let moved = session
+            .rows(
                 "voiding proposals",
                 VOID_PROPOSALS_OF_BREAKS,
                 &[
@@ -512,6 +556,7 @@ pub(super) async fn void(
                 ],
             )
             .await?;
+        take_note(&moved, added)?;
     }
     Ok(())
 }

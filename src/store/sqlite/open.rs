@@ -14,7 +14,13 @@ use crate::store::rows::unreadable;
 const APPLICATION_ID: i32 = 0x7061_7973;
 
 /// Every step of the schema, in order; the number is the `user_version` after it.
-const MIGRATIONS: &[(i32, &str)] = &[(1, include_str!("../../../migrations/sqlite/0001_init.sql"))];
+const MIGRATIONS: &[(i32, &str)] = &[
+    (1, include_str!("../../../migrations/sqlite/0001_init.sql")),
+    (
+        2,
+        include_str!("../../../migrations/sqlite/0002_ledger.sql"),
+    ),
+];
 
 /// The `user_version` of this program.
 const SCHEMA_VERSION: i32 = MIGRATIONS[MIGRATIONS.len() - 1].0;
@@ -271,7 +277,7 @@ fn other_version(found: i32) -> Failure {
 
 /// Brings a schema from a version to this program's, in one transaction.
 async fn migrate(connection: &mut SqliteConnection, from: i32) -> Result<(), Failure> {
-    const MARK_AS_OURS: &str = "pragma application_id = 1885436275; pragma user_version = 1";
+    const MARK_AS_OURS: &str = "pragma application_id = 1885436275; pragma user_version = 2";
     let doing = "migrating it";
     let mut transaction = connection
         .begin_with("begin immediate")
@@ -305,7 +311,7 @@ mod tests {
     #[test]
     fn the_mark_is_the_one_that_is_looked_for() {
         assert_eq!(APPLICATION_ID, 1_885_436_275);
-        assert_eq!(SCHEMA_VERSION, 1);
+        assert_eq!(SCHEMA_VERSION, 2);
     }
 
     #[tokio::test]
