@@ -572,7 +572,10 @@ fn adyen_reports_are_counted_up_until_the_next_one_is_not_there() {
     let told = run(&scene);
     assert_eq!(told.code, 3, "{} {}", told.stdout, told.stderr);
     fake.heals();
-    assert_eq!(breaks(&run(&scene)), ["missing_local - psp383|mod383|Settled|383"]);
+    assert_eq!(
+        breaks(&run(&scene)),
+        ["missing_local - psp383|mod383|Settled|383"]
+    );
 }
 
 #[test]

@@ -23,7 +23,10 @@ pub(super) fn rows(list: &str, object: &Value, why: Why) -> Vec<Cells> {
     }
     if why != Why::Listed {
         rows.extend(of_object(object));
-        if let Some(charge) = object.get("latest_charge").filter(|charge| charge.is_object()) {
+        if let Some(charge) = object
+            .get("latest_charge")
+            .filter(|charge| charge.is_object())
+        {
             rows.extend(of_object(charge));
         }
     }
