@@ -20,7 +20,7 @@
 //! | 8 | `main`: the only reader of arguments, environment, clock and signals | decisions |
 //! | 7 | [`cli`] what may be typed · [`command`] one file for each subcommand | SQL, rendering, rules about money |
 //! | 6 | [`settings`]: one file and the environment, validated at the door | effects other than reading that file |
-//! | 5 | [`source`] files in · [`intents`] our own rows in · [`store`] the memory · [`notify`] who is told | decisions about money |
+//! | 5 | [`source`] files and APIs in · [`intents`] our own rows in · [`store`] the memory · [`notify`] who is told | decisions about money |
 //! | 4 | [`file`]: a file read whole, or refused · [`database`]: where a database is | meaning of its content |
 //! | 3 | [`reconcile`] the verdicts · [`processor`] rows by profile · [`report`] one value, several forms | clock, files, environment, waiting |
 //! | 2 | [`model`]: the nouns, and the catalogue of breaks | input and output, serde, SQL |
@@ -53,6 +53,7 @@
 //! | to add | write | and one line in | a compiler error or test then asks for |
 //! |---|---|---|---|
 //! | a processor's CSV | `processor/profiles/NAME.toml` | `processor/mod.rs` | a case in `sample-data/` |
+//! | a processor's API | `processor/profiles/NAME.toml` of kind `api`; code only where declaration ends: `processor/api/NAME.rs` | `processor/api/mod.rs` | a fake in `tests/it/api_profiles.rs` |
 //! | a class of breaks | a variant with its entry in `model/breaks.rs` | – | arms in the judge, the README's row, a row in the sample |
 //! | a rule of the life cycle | a cell in `reconcile/lifecycle.rs` | – | the README's table |
 //! | a rule of matching | a rung in `reconcile/ladder/` | its order | a table case |

@@ -393,7 +393,7 @@ async fn asked_rows(source: &SourceSettings, profile: &Arc<ApiProfile>, now: Ins
             let detail = format!(
                 "{} answers by profile {}, {mode} mode; the key may read {}",
                 account.host(),
-                profile.rows.full_name(),
+                profile.name,
                 probed.lists.join(", ")
             );
             rows.push(ok(&format!("{name} api"), detail));

@@ -558,6 +558,20 @@ fn warnings(told: &Told, facts: &RunFacts<'_>) -> Vec<Warning> {
                 ),
             });
         }
+        if slice
+            .feed
+            .asked
+            .as_ref()
+            .is_some_and(|asked| asked.is_behind)
+        {
+            warnings.push(Warning {
+                code: "catching_up".to_owned(),
+                message: format!(
+                    "{}: max_window ends this run at {}; run again to read on from there",
+                    slice.name, slice.frame.window.to
+                ),
+            });
+        }
         // The lists of a processor overlap by design.
         if slice.gathered.recognised.repeated > 0 && slice.feed.asked.is_none() {
             warnings.push(Warning {

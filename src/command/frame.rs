@@ -37,6 +37,25 @@ pub(crate) fn window_of(
     })
 }
 
+/// A window that is longer than one run of the source may read ends earlier; the next run goes on there.
+pub(crate) fn within_reach(window: Window, prepared: &Prepared<'_>) -> Window {
+    let max = prepared
+        .source
+        .access
+        .as_ref()
+        .and_then(|access| access.max_window);
+    match (window.basis, max) {
+        (Basis::Watermark, Some(max)) => {
+            let reach = window.from.plus(prepared.spans.lookback).plus(max);
+            Window {
+                to: window.to.min(reach),
+                ..window
+            }
+        }
+        _ => window,
+    }
+}
+
 /// A feed by the watermark takes up the numbered reports where the last run left them; a range by hand may read any.
 pub(crate) fn follows(
     feed: Feed,

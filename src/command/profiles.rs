@@ -22,10 +22,11 @@ pub fn list(world: &mut World<'_>) -> Result<Exit, Failure> {
         ));
     }
     for name in api::built_in_names() {
-        let profile = ApiProfile::parse(name, api::built_in(name).unwrap_or_default())?.rows;
+        let api = ApiProfile::parse(name, api::built_in(name).unwrap_or_default())?;
+        let (name, profile) = (api.name, api.rows);
         text.push_str(&format!(
             "{:<28} version {}; lag {}, lookback {}; kind = \"api\"\n",
-            profile.name, profile.version, profile.spans.lag, profile.spans.lookback
+            name, profile.version, profile.spans.lag, profile.spans.lookback
         ));
     }
     text.push_str("generic                      any other CSV file, its columns named by flags or in the configuration\n");

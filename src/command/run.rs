@@ -16,7 +16,7 @@ use crate::intents::merge::Merged;
 use crate::intents::sql::table::SqlTable;
 use crate::model::operation::Operations;
 use crate::model::repair::{Repair, RepairState};
-use crate::model::run::Watermark;
+use crate::model::run::{Basis, Watermark};
 use crate::money::Money;
 use crate::reconcile::rules::Frame;
 use crate::reconcile::{self, Outcome};
@@ -35,7 +35,7 @@ use crate::time::Instant;
 use super::alert::Channels;
 use super::carry;
 use super::compose;
-use super::frame::{advance, follows, frame, window_of};
+use super::frame::{advance, follows, frame, window_of, within_reach};
 use super::gather::{Gathered, Ours, Question, gather};
 use super::held::{beside, release, renew, while_held};
 use super::interrupt::Interrupt;
@@ -582,12 +582,27 @@ async fn slice<S: Store + Outbox>(
         .map_err(|failure| failure.state(stays.clone()))?;
     // Who may ask for single rows judges twice, and so lends the rows of a file only.
     let ours = own_side.lend(is_last && account.is_none());
-    let window = window_of(job, prepared, stored.as_ref())
+    let (wanted, window) = window_of(job, prepared, stored.as_ref())
         .map(|window| ours.bounded(window))
+        .map(|window| (window, within_reach(window, prepared)))
         .map_err(|failure| failure.state(stays.clone()))?;
     progress.stage(Stage::Fetch, &format!("reading {}", source.name), None);
     let interrupt = &job.interrupt;
     let read = match (&account, prepared.reader()) {
+        (Some(account), _) if account.has_reports() => {
+            // A range by hand reads them from the first one.
+            let series = match window.basis {
+                Basis::Watermark => stored.as_ref().map(|mark| &mark.series),
+                Basis::Range | Basis::Files => None,
+            };
+            let reading = async {
+                interrupt
+                    .or(account.read_reports(series, window.from))
+                    .await
+                    .flatten()
+            };
+            while_held(store, job.settings, claim, reading).await
+        }
         (Some(account), _) => {
             let (from, to) = (window.from, window.to.max(window.from));
             let reading = async { interrupt.or(account.read(from, to)).await.flatten() };
@@ -602,6 +617,9 @@ async fn slice<S: Store + Outbox>(
     let mut feed = read
         .and_then(|feed| follows(feed, stored.as_ref(), window))
         .map_err(|failure| failure.state(stays.clone()))?;
+    if let Some(asked) = &mut feed.asked {
+        asked.is_behind = window.to < wanted.to;
+    }
     if let Some(broken) = feed.asked.as_mut().and_then(|asked| asked.broken.take()) {
         let state = format!("nothing is called absent; {stays}").replace(
             "nothing was written; ",

@@ -7,6 +7,7 @@ use super::file::{Environment, secret};
 use crate::exit::Failure;
 use crate::source::api::Access;
 use crate::source::http::{Base, Secret};
+use crate::time::Span;
 
 /// Keys under which a secret may be referred to.
 const SECRET_KEYS: [&str; 5] = ["api_key", "user", "password", "client_id", "client_secret"];
@@ -23,6 +24,8 @@ pub(super) const KEYS: &[&str] = &[
     "page_size",
     "concurrency",
     "patience",
+    "first_report",
+    "max_window",
 ];
 
 /// What only a source of files may hold.
@@ -56,8 +59,19 @@ pub(super) fn access(
     access.rate_limit = whole("rate_limit", 1000)?
         .and_then(|rate| u32::try_from(rate).ok())
         .and_then(NonZeroU32::new);
+    access.first_report = whole("first_report", i64::MAX)?;
     access.page_size = whole("page_size", 10_000)?;
     access.concurrency = whole("concurrency", 32)?.and_then(|most| usize::try_from(most).ok());
+    access.max_window = table
+        .get("max_window")
+        .map(|value| value.span())
+        .transpose()?;
+    if let Some(value) = table
+        .get("max_window")
+        .filter(|_| access.max_window <= Some(Span::ZERO))
+    {
+        return Err(value.error("has to be longer than nothing"));
+    }
     access.patience = table
         .get("patience")
         .map(|value| value.span())

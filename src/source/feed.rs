@@ -50,6 +50,8 @@ pub struct Asked {
     pub whole_until: Instant,
     /// Why they are not whole to the end of what was asked for; `None` = they are.
     pub broken: Option<Failure>,
+    /// Whether more time has passed than one run may read.
+    pub is_behind: bool,
     /// Rows that were asked for by their id.
     pub looked_up: u64,
     /// Those of them that the processor does not know.

@@ -665,3 +665,65 @@ fn a_literal_key_and_a_host_without_tls_are_refused_without_being_shown() {
         told.stderr
     );
 }
+
+#[test]
+fn a_long_way_is_read_in_pieces_that_stand() {
+    let fake = Fake::stripe();
+    for n in 1..=3 {
+        let (mut charge, mut entry) = charge(&n.to_string(), "10:00", 1000, 0);
+        for row in [&mut charge, &mut entry] {
+            row["created"] = json!(at("10:00") + (n - 1) * 5 * 86_400);
+        }
+        fake.put("/v1/charges", [charge]);
+        fake.put("/v1/balance_transactions", [entry]);
+    }
+    let scene = stripe(&fake, "max_window = \"5d\"");
+    let intents: Vec<String> = (1..=3)
+        .map(|n| {
+            format!(
+                "ORD-{n},charge,1000,USD,pending,2026-03-{:02}T09:59:00Z,\n",
+                4 + 5 * n
+            )
+        })
+        .collect();
+    scene.intents(&intents.concat());
+    let as_of = "run -f json --as-of 2026-03-20T12:00:00Z";
+    let mut found = Vec::new();
+    for (n, mark) in [
+        (1, "2026-03-14T00:00:00Z"),
+        (2, "2026-03-19T00:00:00Z"),
+        (3, "2026-03-20T11:58:00Z"),
+    ] {
+        fake.shelf().asked.clear();
+        let told = scene.say(as_of);
+        let behind = told.stdout.contains("catching_up");
+        assert_eq!(behind, n < 3, "{}", told.stdout);
+        assert_eq!(
+            told.json()["sources"][0]["watermark_after"],
+            mark,
+            "{}",
+            told.stdout
+        );
+        found.extend(repairs(&told));
+    }
+    let want: Vec<String> = (1..=3)
+        .map(|n| format!("set_status ORD-{n} txn_{n} applied"))
+        .collect();
+    assert_eq!(found, want);
+}
+
+#[test]
+fn a_connected_account_is_named_in_every_request_and_in_its_rows() {
+    let fake = Fake::stripe();
+    paid(&fake, "1", "10:00", 1000, 0);
+    let scene = stripe(&fake, "account = \"acct_7\"");
+    scene.intents("ORD-1,charge,1000,USD,succeeded,2026-03-09T09:59:00Z,pi_1\n");
+    let told = run(&scene, "");
+    assert_eq!(told.code, 0, "{} {}", told.stdout, told.stderr);
+    assert!(
+        fake.shelf()
+            .asked
+            .iter()
+            .all(|asked| asked.header("stripe-account") == Some("acct_7"))
+    );
+}

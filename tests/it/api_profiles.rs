@@ -466,3 +466,144 @@ fn paypal_is_believed_until_it_was_refreshed_and_asked_in_halves() {
     );
     assert_eq!(report["sources"][0]["operations"], 4);
 }
+
+/// A report of one batch: a payment, and the payout of its net.
+fn batch(number: u32, reference: &str, at: &str) -> String {
+    let head = "Company Account,Merchant Account,Psp Reference,Merchant Reference,Payment Method,Creation Date,TimeZone,Type,Modification Reference,\
+         Gross Currency,Gross Debit (GC),Gross Credit (GC),Exchange Rate,Net Currency,Net Debit (NC),Net Credit (NC),Commission (NC),Markup (NC),\
+         Scheme Fees (NC),Interchange (NC),Payment Method Variant,Modification Merchant Reference,Batch Number";
+    format!(
+        "{head}\nCo,Shop,psp{number},{reference},visa,{at},UTC,Settled,mod{number},EUR,,10.00,1,EUR,,9.80,0.20,,,,visa,,{number}\n\
+         Co,Shop,,,,{at},UTC,MerchantPayout,TX{number} batch {number},,,,,EUR,9.80,,,,,,,,{number}\n"
+    )
+}
+
+#[test]
+fn adyen_reports_are_counted_up_until_the_next_one_is_not_there() {
+    let fake = Fake::with(Box::new(|asked: &Asked, shelf: &Shelf| {
+        let known = shelf.lists.get(&asked.path).and_then(|rows| rows.first());
+        match known {
+            Some(report) => (200, report.clone()),
+            None => (404, json!({})),
+        }
+    }))
+    .open();
+    let put = |number: u32, reference: &str, at: &str| {
+        let path = format!(
+            "/reports/download/MerchantAccount/Shop/settlement_detail_report_batch_{number}.csv"
+        );
+        fake.put(&path, [json!(batch(number, reference, at))]);
+    };
+    put(380, "A-1", "2026-03-09 10:00:00");
+    put(381, "A-2", "2026-03-09 11:00:00");
+    let scene = Scene::empty();
+    scene.write("user", "report_1");
+    scene.write("password", super::fake::KEY);
+    let more = "user = { file = \"user\" }\npassword = { file = \"password\" }\naccount = \"Shop\"\nfirst_report = 380\nrate_limit = 1000\n";
+    config(&scene, &fake, "adyen.reports", more);
+    scene.intents(
+        "A-1,charge,1000,EUR,pending,2026-03-09T09:59:00Z,\nA-2,charge,1000,EUR,succeeded,2026-03-09T10:59:00Z,\n\
+         A-3,charge,1000,EUR,succeeded,2026-03-09T11:30:00Z,\n",
+    );
+    let run = |scene: &Scene| scene.say(&format!("run -f json --as-of {AS_OF}"));
+    let told = run(&scene);
+    assert_eq!(
+        repairs(&told),
+        ["set_status A-1 psp380|mod380|Settled|380 applied"],
+        "{} {}",
+        told.stdout,
+        told.stderr
+    );
+    assert_eq!(
+        breaks(&told).len(),
+        1,
+        "behind the newest row nothing is absent: {}",
+        told.stdout
+    );
+    assert_eq!(
+        told.json()["sources"][0]["watermark_after"],
+        "2026-03-09T11:00:00Z"
+    );
+    // The next batch: the last one is read again, the first one is not.
+    fake.shelf().asked.clear();
+    put(382, "A-3", "2026-03-09 12:00:00");
+    let told = run(&scene);
+    assert_eq!(
+        (told.code, breaks(&told).len()),
+        (0, 0),
+        "{} {}",
+        told.stdout,
+        told.stderr
+    );
+    let numbers: Vec<String> = fake
+        .shelf()
+        .asked
+        .iter()
+        .map(|asked| asked.path[asked.path.len() - 7..].to_owned())
+        .collect();
+    assert_eq!(numbers, ["381.csv", "382.csv", "383.csv", "384.csv"]);
+    // One is missing between two others.
+    put(384, "A-4", "2026-03-09 13:00:00");
+    let told = run(&scene);
+    assert_eq!(told.code, 4, "{}", told.stderr);
+    assert!(
+        told.stderr.contains("report 383 is not there"),
+        "{}",
+        told.stderr
+    );
+    assert!(!told.stderr.contains(super::fake::KEY));
+    // A report that breaks off is not taken for a whole one.
+    fake.shelf()
+        .lists
+        .retain(|path, _| !path.ends_with("384.csv"));
+    put(383, "A-4", "2026-03-09 13:00:00");
+    fake.fails(
+        "/reports/download/MerchantAccount/Shop/settlement_detail_report_batch_383.csv",
+        1,
+        super::fake::Fault::CutBody,
+        1000,
+    );
+    scene.write(
+        "paysweep.toml",
+        &std::fs::read_to_string(scene.path("paysweep.toml"))
+            .expect("text")
+            .replace("rate_limit", "patience = \"1s\"\nrate_limit"),
+    );
+    let told = run(&scene);
+    assert_eq!(told.code, 3, "{} {}", told.stdout, told.stderr);
+    fake.heals();
+    assert_eq!(
+        breaks(&run(&scene)),
+        ["missing_local - psp383|mod383|Settled|383"]
+    );
+}
+
+#[test]
+fn adyen_reports_that_are_not_told_where_to_begin_are_refused() {
+    let fake = Fake::with(Box::new(|_: &Asked, _: &Shelf| (404, json!({})))).open();
+    for (more, want) in [
+        ("account = \"Shop\"", "first_report is missing"),
+        ("first_report = 1", "account is missing"),
+        (
+            "account = \"Shop\"\nfirst_report = 1",
+            "check account and first_report",
+        ),
+    ] {
+        let scene = Scene::empty();
+        scene.write("key", "k");
+        config(
+            &scene,
+            &fake,
+            "adyen.reports",
+            &format!("user = {{ file = \"key\" }}\npassword = {{ file = \"key\" }}\n{more}"),
+        );
+        scene.intents("");
+        let told = scene.say(&format!("run --as-of {AS_OF}"));
+        assert!(
+            told.code == 2 && told.stderr.contains(want),
+            "{} {}",
+            told.code,
+            told.stderr
+        );
+    }
+}

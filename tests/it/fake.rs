@@ -258,8 +258,11 @@ fn answer(
     body: &Value,
     first: &Value,
 ) -> std::io::Result<()> {
-    let whole = body.to_string();
-    let json = "application/json";
+    // Text is a file.
+    let (whole, json) = match body {
+        Value::String(file) => (file.clone(), "text/csv"),
+        other => (other.to_string(), "application/json"),
+    };
     let mut say = |status: u16, kind: &str, more: &str, body: &str, length: usize| {
         let head = format!(
             "HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nDate: Tue, 10 Mar 2026 12:00:00 GMT\r\n{more}Connection: close\r\n\r\n"

@@ -39,6 +39,10 @@ pub enum Why {
 /// The profiles of APIs that come with paysweep: name and text.
 pub const BUILT_IN: &[(&str, &str)] = &[
     (
+        "adyen.reports",
+        include_str!("../profiles/adyen.reports.toml"),
+    ),
+    (
         "gocardless.api",
         include_str!("../profiles/gocardless.api.toml"),
     ),
@@ -73,7 +77,7 @@ mod tests {
             let text = built_in(name).expect("listed");
             let profile =
                 ApiProfile::parse(name, text).unwrap_or_else(|failure| panic!("{failure}"));
-            assert_eq!(profile.rows.name, name);
+            assert_eq!(profile.name, name);
             let about = &profile.rows.about;
             assert!(
                 !about.title.is_empty() && !about.evidence.is_empty(),

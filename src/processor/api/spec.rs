@@ -8,8 +8,8 @@ use super::bounds::{Bound, BoundFormat};
 use super::cells::{self, Cells, Column, Told};
 use super::page::{PageKind, PageRule};
 use super::wire::{
-    ApiWire, AuthWire, ForEachWire, HttpWire, LookupWire, PageWire, ParameterWire, RequestWire,
-    RetryWire,
+    ApiWire, AuthWire, ForEachWire, HttpWire, LookupWire, PageWire, ParameterWire,
+    ReportsProfileWire, RequestWire, RetryWire,
 };
 use super::{Why, stripe};
 use crate::exit::Failure;
@@ -34,7 +34,18 @@ pub struct ApiProfile {
     pub requests: Vec<Request>,
     /// How one object is asked for by its id.
     pub lookups: Vec<Lookup>,
+    /// Numbered reports that are downloaded instead.
+    pub reports: Option<Reports>,
+    /// What the profile calls itself.
+    pub name: String,
     form: Form,
+}
+
+/// Reports that are numbered without gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reports {
+    /// Where one is, with `{account}` and `{number}`.
+    pub path: String,
 }
 
 /// Who makes cells of objects.
@@ -265,9 +276,13 @@ pub struct Lookup {
 impl ApiProfile {
     /// Reads a profile. `origin` names it in errors.
     pub fn parse(origin: &str, toml_text: &str) -> Result<ApiProfile, Failure> {
+        let damaged = |error: toml::de::Error| not_a_profile(origin, toml_text, &error);
+        let wire: ApiWire = toml::from_str(toml_text).map_err(damaged)?;
+        if wire.reports.is_some() {
+            let whole: ReportsProfileWire = toml::from_str(toml_text).map_err(damaged)?;
+            return Compiler { origin }.reports(whole, wire);
+        }
         let rows = Profile::parse_api(origin, toml_text)?;
-        let wire: ApiWire =
-            toml::from_str(toml_text).map_err(|error| not_a_profile(origin, toml_text, &error))?;
         Compiler { origin }.api(rows, wire)
     }
 
@@ -375,6 +390,33 @@ impl Compiler<'_> {
         value.ok_or_else(|| self.refuse(&format!("{key} is missing")))
     }
 
+    fn reports(&self, whole: ReportsProfileWire, wire: ApiWire) -> Result<ApiProfile, Failure> {
+        let rows = &whole.reports.rows;
+        let text = crate::processor::built_in(rows).ok_or_else(|| {
+            self.refuse(&format!(
+                "reports.rows: there is no built-in profile \"{rows}\""
+            ))
+        })?;
+        if !whole.reports.path.starts_with('/') || !whole.reports.path.contains("{number}") {
+            return Err(self.refuse("reports.path has no \"{number}\" for the number of a report"));
+        }
+        if whole.profile.kind != "api" {
+            return Err(self.refuse("a profile with [reports] is of kind \"api\""));
+        }
+        Ok(ApiProfile {
+            rows: Profile::parse(rows, text)?,
+            auth: self.auth(wire.auth)?,
+            http: self.http(wire.http)?,
+            requests: Vec::new(),
+            lookups: Vec::new(),
+            reports: Some(Reports {
+                path: whole.reports.path,
+            }),
+            name: whole.profile.name,
+            form: Form::Declared,
+        })
+    }
+
     fn api(&self, rows: Profile, wire: ApiWire) -> Result<ApiProfile, Failure> {
         let form = match wire.http.form.as_deref() {
             None => Form::Declared,
@@ -399,7 +441,9 @@ impl Compiler<'_> {
             .into_iter()
             .map(|lookup| self.lookup(lookup, &requests));
         Ok(ApiProfile {
+            name: rows.name.clone(),
             rows,
+            reports: None,
             auth: self.auth(wire.auth)?,
             lookups: lookups.collect::<Result<_, Failure>>()?,
             requests,

@@ -22,20 +22,26 @@ pub(super) fn rows(list: &str, object: &Value, why: Why) -> Vec<Cells> {
         return rows;
     }
     if why != Why::Listed {
-        for entry in entries(object) {
-            rows.push(booked(entry, object));
-        }
+        rows.extend(of_object(object));
         if let Some(charge) = object
             .get("latest_charge")
             .filter(|charge| charge.is_object())
         {
-            for entry in entries(charge) {
-                rows.push(booked(entry, charge));
-            }
+            rows.extend(of_object(charge));
         }
     }
     if let Some(state) = state(list, object, why) {
         rows.push(state);
+    }
+    rows
+}
+
+/// Rows of the log that an object brings along: its own, and those of its refunds.
+fn of_object(object: &Value) -> Vec<Cells> {
+    let mut rows: Vec<Cells> = entries(object).map(|entry| booked(entry, object)).collect();
+    let refunds = object.pointer("/refunds/data").and_then(Value::as_array);
+    for refund in refunds.into_iter().flatten() {
+        rows.extend(entries(refund).map(|entry| booked(entry, refund)));
     }
     rows
 }
@@ -402,6 +408,12 @@ mod tests {
             1,
             "its own row says nothing that the entry does not say"
         );
+        let mut refunded = charge.clone();
+        refunded["refunds"] = json!({"object": "list", "data": [{"id": "re_1", "object": "refund", "charge": "ch_1", "amount": 1000, "currency": "eur",
+            "balance_transaction": {"id": "txn_r", "amount": -1000, "fee": 0, "net": -1000, "currency": "eur", "created": 2, "reporting_category": "refund"}}]});
+        let with_refund = super::rows("charges", &refunded, Why::Asked);
+        assert_eq!(of(&with_refund[1], "balance_transaction_id"), "txn_r");
+        assert_eq!(of(&with_refund[1], "charge_id"), "ch_1");
         let again = super::rows("charges", &charge, Why::Again { is_hold: true });
         assert_eq!(of(&again[1], "reporting_category"), "authorization object");
         assert_eq!(of(&again[1], "status"), "booked");

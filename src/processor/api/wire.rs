@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-use crate::processor::wire::OneOrMany;
+use crate::processor::wire::{NameWire, OneOrMany};
 
 /// The tables that a profile of an API has beside those of any profile, which are read on their own.
 #[derive(Debug, Deserialize)]
@@ -15,6 +16,26 @@ pub(super) struct ApiWire {
     pub request: Vec<RequestWire>,
     #[serde(default)]
     pub lookup: Vec<LookupWire>,
+    pub reports: Option<ReportsWire>,
+}
+
+/// A profile of numbered reports, which are read by a profile of files.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReportsProfileWire {
+    pub profile: NameWire,
+    #[serde(rename = "http")]
+    pub _http: IgnoredAny,
+    #[serde(rename = "auth")]
+    pub _auth: IgnoredAny,
+    pub reports: ReportsWire,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReportsWire {
+    pub path: String,
+    pub rows: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `listing` | one list for one stretch of time, page by page |
 //! | `lookup` | single objects by their id |
+//! | `reports` | numbered reports instead of lists |
 //!
 //! Decisions: a stretch of time counts when every list of it is whole, and only together with all stretches before it. What
 //! was read of a broken stretch is thrown away: a refund without its payment, or a payout without its parts, would be a
@@ -11,6 +12,7 @@
 
 mod listing;
 mod lookup;
+mod reports;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
@@ -50,6 +52,10 @@ pub struct Access {
     pub concurrency: Option<usize>,
     /// For one request and all its repetitions, instead of the profile's.
     pub patience: Option<Span>,
+    /// The number of the first report, where reports are numbered.
+    pub first_report: Option<u64>,
+    /// How much new time one run reads at most; the next run goes on there. `None` = all there is.
+    pub max_window: Option<Span>,
 }
 
 /// How many requests are under way at most, where the source says nothing.
@@ -64,6 +70,7 @@ pub struct Account {
     budget: Arc<Budget>,
     page_size: Option<u64>,
     concurrency: usize,
+    first_report: Option<u64>,
 }
 
 impl Account {
@@ -108,6 +115,7 @@ impl Account {
             budget,
             page_size: access.page_size,
             concurrency: access.concurrency.unwrap_or(CONCURRENCY).max(1),
+            first_report: access.first_report,
         })
     }
 
@@ -185,6 +193,12 @@ impl Account {
     /// Asks for one row of each list: whether somebody answers, whether the key may read it, and of which mode it is.
     pub async fn probe(&self, now: Instant) -> Result<Probed, Failure> {
         let mut probed = Probed::default();
+        if let (Some(reports), Some(first)) = (&self.profile.reports, self.first_report) {
+            match self.report(first).await {
+                Ok(_) => probed.lists.push(reports.path.clone()),
+                Err(trouble) => return Err(trouble.failure(false)),
+            }
+        }
         for (request, rule) in self.profile.requests.iter().enumerate() {
             if rule.for_each.is_some() {
                 continue;
@@ -289,7 +303,14 @@ impl Account {
                     sheet.push(cells);
                 }
             }
-            self.decode(&format!("GET {}", rule.path), bytes, &sheet, &mut feed)?;
+            let name = match &rule.for_each {
+                Some(each) => {
+                    let of = &self.profile.requests[each.request].id;
+                    format!("GET {} for each of {of}", rule.path)
+                }
+                None => format!("GET {}", rule.path),
+            };
+            self.decode(&name, bytes, &sheet, &mut feed)?;
         }
         feed.asked = Some(Asked {
             host: self.http.host(),

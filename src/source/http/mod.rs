@@ -135,11 +135,20 @@ pub enum To {
     Link(String),
 }
 
+/// In what form an answer is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Want {
+    Json,
+    File,
+}
+
 /// An answer that is whole.
 #[derive(Debug)]
 pub struct Answer {
-    /// What it says.
+    /// What it says; null where a file was asked for.
     pub json: Value,
+    /// The file that was asked for.
+    pub file: Vec<u8>,
     /// How long it was.
     pub bytes: u64,
     /// The processor's clock, where it told it.
@@ -204,6 +213,15 @@ impl Http {
 
     /// Asks until there is a whole answer, or no hope for one.
     pub async fn get(&self, ask: &Ask, budget: &Budget) -> Result<Answer, Trouble> {
+        self.asked(ask, budget, Want::Json).await
+    }
+
+    /// The same for a file, of whatever form.
+    pub async fn download(&self, ask: &Ask, budget: &Budget) -> Result<Vec<u8>, Trouble> {
+        Ok(self.asked(ask, budget, Want::File).await?.file)
+    }
+
+    async fn asked(&self, ask: &Ask, budget: &Budget, want: Want) -> Result<Answer, Trouble> {
         let url = match &ask.to {
             To::Path(path) => self.base.at(path),
             To::Link(link) => self.base.linked(link),
@@ -215,7 +233,7 @@ impl Http {
         }
         let retries = &self.manners.retries;
         let started = tokio::time::Instant::now();
-        let attempt = || self.once(&url, &ask.label, budget);
+        let attempt = || self.once(&url, &ask.label, budget, want);
         attempt
             .retry(
                 ExponentialBuilder::default()
@@ -233,8 +251,17 @@ impl Http {
             .await
     }
 
-    async fn once(&self, url: &Url, label: &str, budget: &Budget) -> Result<Answer, Trouble> {
+    async fn once(
+        &self,
+        url: &Url,
+        label: &str,
+        budget: &Budget,
+        want: Want,
+    ) -> Result<Answer, Trouble> {
         let mut request = self.client.get(url.clone());
+        if want == Want::File {
+            request = request.header(ACCEPT, "text/csv, */*");
+        }
         if let Some(token) = self.token(label, budget).await? {
             request = request.header(AUTHORIZATION, token);
         }
@@ -247,7 +274,7 @@ impl Http {
                 return Err(trouble);
             }
         }
-        self.whole(answered, label).await
+        self.whole(answered, label, want).await
     }
 
     async fn send(
@@ -269,7 +296,12 @@ impl Http {
     }
 
     /// The answer, once its last byte is there.
-    async fn whole(&self, mut response: Response, label: &str) -> Result<Answer, Trouble> {
+    async fn whole(
+        &self,
+        mut response: Response,
+        label: &str,
+        want: Want,
+    ) -> Result<Answer, Trouble> {
         let headers = response.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let date = text("date").and_then(crate::time::parse_http_date);
@@ -288,7 +320,7 @@ impl Http {
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
             .is_some_and(|kind| kind.to_ascii_lowercase().contains("json"));
-        if !is_json {
+        if want == Want::Json && !is_json {
             return Err(damaged("the answer is not JSON by its content type"));
         }
         let mut body: Vec<u8> = Vec::new();
@@ -306,11 +338,19 @@ impl Http {
                 Err(error) => return Err(Trouble::of_network(label, error)),
             }
         }
-        let json = serde_json::from_slice(&body)
-            .map_err(|_| damaged("the answer is no whole JSON document"))?;
+        let bytes = body.len() as u64;
+        let (json, file) = match want {
+            Want::File => (Value::Null, body),
+            Want::Json => {
+                let json = serde_json::from_slice(&body);
+                let json = json.map_err(|_| damaged("the answer is no whole JSON document"))?;
+                (json, Vec::new())
+            }
+        };
         Ok(Answer {
             json,
-            bytes: body.len() as u64,
+            file,
+            bytes,
             date,
         })
     }
@@ -342,7 +382,7 @@ impl Http {
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body("grant_type=client_credentials");
         let answered = self.send(request, label, budget).await?;
-        let answer = self.whole(answered, label).await?;
+        let answer = self.whole(answered, label, Want::Json).await?;
         let granted = answer.json.get("scope").and_then(Value::as_str);
         if !scope.is_empty()
             && !granted.is_some_and(|granted| granted.split(' ').any(|word| word == scope))
