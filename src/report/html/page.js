@@ -41,6 +41,7 @@
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = header.textContent;
+    header.dataset.label = header.textContent;
     header.replaceChildren(button);
     const key = (n) => { const cell = rows[n].cells[column]; return cell.dataset.sort ?? cell.textContent; };
     button.addEventListener("click", () => {
