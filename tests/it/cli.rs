@@ -1297,6 +1297,7 @@ fn check_tells_the_policy_in_force_and_judges_how_long_a_request_is_sent_again()
         let told = line(&scene, "source shop retries");
         assert!(told.starts_with(verdict) && told.contains(rule), "{told}");
     }
+}
 
 #[test]
 fn what_lies_in_the_lag_is_kept_and_judged_when_the_window_reaches_it() {
