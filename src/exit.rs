@@ -104,10 +104,10 @@ impl Exit {
                 "the store is not migrated, is not ours or is damaged; it is never created over"
             }
             Exit::Denied => {
-                "a password, grant or file permission is missing, or a file is of the wrong mode"
+                "a key, password, grant or file permission is missing or refused, or a key or file is of the wrong mode"
             }
             Exit::Refused => {
-                "a guard: too many or too large repairs, a hole in coverage, a watermark later than now"
+                "a guard: too many or too large repairs, a hole in coverage, a watermark later than now, a link or redirect to another host"
             }
             Exit::Locked => "another run holds the source; the message says who and until when",
             Exit::Temporary => "nothing of a source could be read, or the database is down",
