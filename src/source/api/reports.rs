@@ -64,12 +64,12 @@ impl Account {
                     match self.report(number + 1).await {
                         Ok(_) => return Err(hole(number)),
                         Err(trouble) if trouble.cause == Cause::NotFound => break,
-                        Err(trouble) => broken = Some(self.stopped(&trouble, &feed)?),
+                        Err(trouble) => broken = Some(stopped(&trouble, &feed)?),
                     }
                     break;
                 }
                 Err(trouble) => {
-                    broken = Some(self.stopped(&trouble, &feed)?);
+                    broken = Some(stopped(&trouble, &feed)?);
                     break;
                 }
             }
@@ -106,16 +106,6 @@ impl Account {
             query: Vec::new(),
         };
         self.http.download(&ask, &self.budget).await
-    }
-
-    /// What is whole stays; why there is no more is told. Nothing at all is a failure.
-    fn stopped(&self, trouble: &Trouble, feed: &Feed) -> Result<Failure, Failure> {
-        let failure = trouble.failure(!feed.files.is_empty());
-        if trouble.is_final() || feed.files.is_empty() {
-            Err(failure)
-        } else {
-            Ok(failure)
-        }
     }
 
     fn name_of(&self, number: u64) -> String {
@@ -161,6 +151,16 @@ impl Account {
             facts,
         });
         Ok(())
+    }
+}
+
+/// What is whole stays; why there is no more is told. Nothing at all is a failure.
+fn stopped(trouble: &Trouble, feed: &Feed) -> Result<Failure, Failure> {
+    let failure = trouble.failure(!feed.files.is_empty());
+    if trouble.is_final() || feed.files.is_empty() {
+        Err(failure)
+    } else {
+        Ok(failure)
     }
 }
 
