@@ -673,13 +673,13 @@ fn application_and_repairs_write_at_once_and_neither_loses() {
 fn an_answer_that_is_lost_is_found_out_and_nothing_is_written_twice() {
     // What comes before is the reading, and has a sweep of its own.
     const FIRST: usize = 60;
+    // How often a thread asks in vain differs from run to run, so the end is where several in a row were left alone.
+    const LEFT_ALONE: usize = 3;
     for engine in engines() {
         if matches!(engine, Engine::Sqlite) {
             // A file has no answers that could be lost.
             continue;
         }
-        // How often a thread asks in vain differs from run to run, so the end is where several in a row were left alone.
-        const LEFT_ALONE: usize = 3;
         let (mut at, mut resolved, mut alone) = (FIRST, 0, 0);
         loop {
             let clean = engine.pick(
