@@ -267,6 +267,16 @@ fn grown_payouts(snapshot: &Snapshot<'_>, frame: &Frame, keys: &Keys<'_>) -> Has
         .collect()
 }
 
+/// Whether the watermark leads to the row, and has not reached it yet: it lies in the lag, or a little in the future. It is
+/// stored, and gets its verdict when the window reaches it, whether or not the files still hold it then.
+pub(crate) fn is_ahead(snapshot: &Snapshot<'_>, row: usize, frame: &Frame) -> bool {
+    let at = snapshot.operations.occurred_at[row];
+    frame.window.basis == Basis::Watermark
+        && snapshot.seen[row] != Seen::Repeat
+        && at >= frame.window.to
+        && !component::is_far_ahead(at, frame)
+}
+
 /// 2000-01-01T00:00:00Z. A row that could not be used, or that the profile leaves out, and lies before it has no time that
 /// can be believed, and so belongs to the run that reads it.
 const PLAUSIBLE_FROM: Instant = Instant(946_684_800_000_000);
@@ -287,6 +297,10 @@ fn scope(
         .map(|row| {
             let seen = snapshot.seen[row];
             let at = snapshot.operations.occurred_at[row];
+            if is_ahead(snapshot, row, frame) && seen != Seen::Changed {
+                // A break that is open about it asks for a verdict in every run.
+                return open.is_about_operation(keys.operations[row].id);
+            }
             let appeared = window.basis == Basis::Watermark
                 && match seen {
                     Seen::New => {

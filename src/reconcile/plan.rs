@@ -184,7 +184,8 @@ pub(crate) fn plan(
     outcome.links.dedup_by_key(|link| link.operation);
     keep_stored(snapshot, &mut outcome);
     for row in 0..snapshot.operations.len() {
-        if outcome.operations[row] == Disposition::OutOfScope {
+        let is_kept = super::is_ahead(snapshot, row, frame);
+        if outcome.operations[row] == Disposition::OutOfScope && !is_kept {
             continue;
         }
         match snapshot.seen[row] {

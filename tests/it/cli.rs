@@ -1298,3 +1298,66 @@ fn check_tells_the_policy_in_force_and_judges_how_long_a_request_is_sent_again()
         assert!(told.starts_with(verdict) && told.contains(rule), "{told}");
     }
 }
+
+#[test]
+fn what_lies_in_the_lag_is_kept_and_judged_when_the_window_reaches_it() {
+    // Each night brings a file of its own: what the first one dropped would never be seen again.
+    for (lag, early) in [
+        ("2h", "2026-03-09T11:00:00Z"),
+        ("0s", "2026-03-09T12:00:00Z"),
+        ("0s", "2026-03-09T13:30:00Z"),
+    ] {
+        for status in ["succeeded", "pending"] {
+            for lookback in ["72h", "0s"] {
+                let scene = Scene::new(&format!("ch1,charge,{status},5000,EUR,{early},\n"), "");
+                let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("a file");
+                let spans = format!("\"as-of\"\nlag = \"{lag}\"\nlookback = \"{lookback}\"\n");
+                scene.write("paysweep.toml", &config.replace("\"as-of\"\n", &spans));
+                let case = format!("{lag}, {early}, {status}, {lookback}");
+                let tell = |at: &str| {
+                    let line = format!("run -f json --include pending --as-of {at}");
+                    let report = scene.say(&line).json();
+                    let read = &report["accounting"]["operations"]["read"];
+                    let classes: Vec<String> = report["breaks"]
+                        .as_array()
+                        .expect("breaks")
+                        .iter()
+                        .map(|line| format!("{} {}", line["class"], line["operation_id"]))
+                        .collect();
+                    (read.as_u64().expect("a number"), classes)
+                };
+                assert_eq!(tell("2026-03-09T12:00:00Z"), (0, vec![]), "{case}");
+                assert_eq!(tell("2026-03-09T12:00:00Z"), (0, vec![]), "again: {case}");
+                scene.operations("f2,fee,succeeded,-1,EUR,2026-03-10T09:00:00Z,\n");
+                let (read, classes) = tell("2026-03-10T12:00:00Z");
+                assert_eq!(read, 2, "{case}");
+                match status {
+                    "succeeded" => {
+                        assert_eq!(classes, ["\"missing_local\" \"ch1\""], "{case}");
+                    }
+                    _ => assert!(classes.is_empty(), "{case}: {classes:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_that_moved_on_within_the_lag_counts_as_it_moved_on() {
+    let at = "2026-03-09T11:00:00Z";
+    let scene = Scene::new(&format!("ch1,charge,pending,5000,EUR,{at},\n"), "");
+    let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("a file");
+    let config = config.replace(
+        "\"as-of\"\n",
+        "\"as-of\"\nlag = \"2h\"\nlookback = \"0s\"\n",
+    );
+    scene.write("paysweep.toml", &config);
+    assert_eq!(scene.say("run --as-of 2026-03-09T12:00:00Z").code, 0);
+    scene.operations(&format!("ch1,charge,succeeded,5000,EUR,{at},\n"));
+    let told = scene.say("run --as-of 2026-03-09T12:30:00Z -f json");
+    assert_eq!(told.json()["sources"][0]["operations"], 0, "{told:?}");
+    scene.operations("f2,fee,succeeded,-1,EUR,2026-03-10T09:00:00Z,\n");
+    let report = scene.say("run --as-of 2026-03-10T12:00:00Z -f json").json();
+    assert_eq!(ids(&report, "breaks", "operation_id"), ["ch1"], "{report}");
+    assert_eq!(report["breaks"][0]["class"], "missing_local");
+}
