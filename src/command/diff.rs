@@ -128,7 +128,9 @@ pub async fn execute(
     match told.slices.len().checked_sub(1) {
         // What was not read speaks of nothing.
         Some(last) if told.is_partial => told.wait_for_unread(&rules[last], false),
-        _ => told.judge_again(|at, gathered, frame| judge(gathered, &rules[at], frame))?,
+        _ => told.judge_again(&rules, |at, gathered, frame| {
+            judge(gathered, &rules[at], frame)
+        })?,
     }
     progress.finish();
     for failure in &told.failures {

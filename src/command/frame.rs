@@ -3,11 +3,13 @@
 use crate::exit::{Exit, Failure};
 use crate::model::run::{Basis, CompleteThrough, Watermark, Window};
 use crate::reconcile::rules::Frame;
+use crate::settings::SourceSettings;
 use crate::settings::window::WindowChoice;
 use crate::source::feed::{Asked, Feed};
 use crate::store::contract::Store;
 use crate::time::Instant;
 
+use super::others::Ahead;
 use super::prepare::Prepared;
 use super::run::Job;
 use super::told::Told;
@@ -94,6 +96,7 @@ pub(crate) async fn frame<S: Store>(
     window: Window,
     is_last: bool,
     told: &Told,
+    ahead: &Ahead,
     feed: &Feed,
 ) -> Result<Frame, Failure> {
     let source = prepared.source;
@@ -125,20 +128,7 @@ pub(crate) async fn frame<S: Store>(
     let first = stored.map_or(source.start.minus(prepared.spans.lookback), |watermark| {
         watermark.low
     });
-    let mut others_covered = Some(Instant::MAX);
-    for other in &job.settings.sources {
-        if other.name != source.name {
-            let known = match told.covered(&other.name) {
-                Some(covered) => covered,
-                None => store
-                    .watermark(&other.name)
-                    .await?
-                    .map(|watermark| watermark.hi)
-                    .filter(|&hi| hi > other.start),
-            };
-            others_covered = others_covered.and_then(|all| known.map(|at| all.min(at)));
-        }
-    }
+    let others_covered = others_covered(store, job, source, told, ahead).await?;
     Ok(Frame {
         as_of: job.as_of,
         window,
@@ -149,6 +139,32 @@ pub(crate) async fn frame<S: Store>(
         is_feed_unchanged: !feed.hash.is_empty()
             && stored.is_some_and(|watermark| watermark.feed_hash == feed.hash),
     })
+}
+
+/// How far every other source is complete: by this run where it was read, else by its watermark.
+pub(crate) async fn others_covered<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    source: &SourceSettings,
+    told: &Told,
+    ahead: &Ahead,
+) -> Result<Option<Instant>, Failure> {
+    let mut others_covered = Some(Instant::MAX);
+    for other in &job.settings.sources {
+        if other.name != source.name {
+            let now = told.covered(&other.name);
+            let known = match now.or_else(|| ahead.covered(&other.name)) {
+                Some(covered) => covered,
+                None => store
+                    .watermark(&other.name)
+                    .await?
+                    .map(|watermark| watermark.hi)
+                    .filter(|&hi| hi > other.start),
+            };
+            others_covered = others_covered.and_then(|all| known.map(|at| all.min(at)));
+        }
+    }
+    Ok(others_covered)
 }
 
 /// Where the watermark goes: never back, and never past what is covered. A range by hand and a list that broke off leave it

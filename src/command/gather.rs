@@ -9,10 +9,10 @@ use std::collections::{HashMap, HashSet};
 use crate::exit::Failure;
 use crate::intents::contract::IntentTable;
 use crate::intents::merge::{self, Merged};
-use crate::model::answer::{Answer, Standing};
+use crate::model::answer::{Answer, Others, Standing};
 use crate::model::breaks::Break;
-use crate::model::intent::Intents;
-use crate::model::operation::{OperationKind, Operations};
+use crate::model::intent::{Intent, Intents};
+use crate::model::operation::{Operation, OperationKind, Operations};
 use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::reconcile::recognise::{self, Recognised};
 use crate::reconcile::{Snapshot, StoredLink};
@@ -27,6 +27,8 @@ pub struct Gathered {
     pub merged: Merged,
     /// Breaks that are not resolved.
     pub open: Vec<Break>,
+    /// What other sources show and tell.
+    pub(super) others: Others,
     links: Vec<Option<StoredLink>>,
     answer: Vec<Answer>,
 }
@@ -41,6 +43,7 @@ impl Gathered {
             links: &self.links,
             intents: &self.merged.intents,
             answer: &self.answer,
+            others: &self.others,
             open: &self.open,
         }
     }
@@ -71,9 +74,22 @@ impl Gathered {
             recognised,
             merged,
             open: Vec::new(),
+            others: Others::default(),
             links,
             answer,
         }
+    }
+
+    /// The rows of intents by their ids.
+    pub(super) fn rows_of(&self, ids: &HashSet<&str>) -> Vec<usize> {
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let intents = self.merged.intents.iter().enumerate();
+        intents
+            .filter(|(_, intent)| ids.contains(intent.intent_id))
+            .map(|(row, _)| row)
+            .collect()
     }
 
     /// Takes in what other sources of this run were found to answer, where nothing of that is stored.
@@ -153,6 +169,7 @@ pub async fn gather<S: Store, T: IntentTable>(
         recognised,
         merged,
         open,
+        others: Others::default(),
         links,
         answer,
     })
@@ -344,6 +361,11 @@ pub(super) struct Keys {
 }
 
 impl Keys {
+    pub(super) fn has(&self, key: &str) -> bool {
+        let key = key.trim();
+        !key.is_empty() && self.known.contains(key)
+    }
+
     fn add(&mut self, key: &str) {
         let key = key.trim();
         if !key.is_empty() && !self.known.contains(key) {
@@ -354,29 +376,26 @@ impl Keys {
 
     pub(super) fn operations_of(&mut self, rows: &Operations) {
         for row in rows.iter() {
-            for key in [
-                row.operation_id,
-                row.reference,
-                row.parent_id,
-                row.object_id,
-            ] {
-                self.add(key);
-            }
+            self.operation(&row);
+        }
+    }
+
+    pub(super) fn operation(&mut self, row: &Operation<'_>) {
+        for key in keys_of(row) {
+            self.add(key);
         }
     }
 
     /// Keys of the rows from an index on.
     pub(super) fn intents_of(&mut self, rows: &Intents, from: usize) {
         for row in (from..rows.len()).map(|row| rows.get(row)) {
-            for key in [
-                row.intent_id,
-                row.idempotency_key,
-                row.reference,
-                row.processor_ref,
-                row.parent_intent_id,
-            ] {
-                self.add(key);
-            }
+            self.intent(&row);
+        }
+    }
+
+    pub(super) fn intent(&mut self, row: &Intent<'_>) {
+        for key in keys_of_intent(row) {
+            self.add(key);
         }
     }
 
@@ -401,15 +420,36 @@ impl Keys {
     }
 }
 
+/// Everything that may name an operation, or that it may name.
+pub(super) fn keys_of<'r>(row: &Operation<'r>) -> [&'r str; 4] {
+    [
+        row.operation_id,
+        row.reference,
+        row.parent_id,
+        row.object_id,
+    ]
+}
+
+/// Everything that may name an intent, or that it may name.
+pub(super) fn keys_of_intent<'r>(row: &Intent<'r>) -> [&'r str; 5] {
+    [
+        row.intent_id,
+        row.idempotency_key,
+        row.reference,
+        row.processor_ref,
+        row.parent_intent_id,
+    ]
+}
+
 /// Stored operations, each once.
 #[derive(Default)]
-struct Collected {
-    rows: StoredOperations,
+pub(super) struct Collected {
+    pub(super) rows: StoredOperations,
     ids: HashSet<(String, String)>,
 }
 
 impl Collected {
-    fn add(&mut self, found: &StoredOperations) {
+    pub(super) fn add(&mut self, found: &StoredOperations) {
         for (at, row) in found.rows.iter().enumerate() {
             if self
                 .ids

@@ -5,6 +5,7 @@
 //! | [`run`] | `run`: the straight line |
 //! | `prepare` | each source with its profile, the files of both sides |
 //! | `own_side` | our own side: a file, the store's table, or the company's |
+//! | `others` | what other sources show and tell of the same intents |
 //! | `carry` | repairs on their way into the company's own table |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
@@ -41,6 +42,7 @@ pub mod interrupt;
 mod lines;
 mod metrics;
 pub mod migrate;
+mod others;
 mod own_side;
 mod prepare;
 pub mod profiles;

@@ -40,6 +40,7 @@ use super::gather::{Gathered, Ours, Question, gather};
 use super::held::{beside, release, renew, while_held};
 use super::interrupt::Interrupt;
 use super::metrics::{self, Ended, Metrics};
+use super::others::{self, Ahead};
 use super::own_side::OwnSide;
 use super::prepare::Prepared;
 use super::progress::{Progress, Stage, Stages};
@@ -465,6 +466,7 @@ async fn slices<S: Store + Outbox>(
         .map_err(|failure| failure.state("nothing was written"))?;
     told.checks
         .extend(own_side.check(&job.settings.intents, job.sources, job.as_of));
+    let mut ahead = Ahead::default();
     for (n, prepared) in job.sources.iter().enumerate() {
         let is_last = n + 1 == job.sources.len();
         if let Some(stopped) = job.interrupt.asked() {
@@ -524,6 +526,7 @@ async fn slices<S: Store + Outbox>(
             &mut own_side,
             claim.as_ref(),
             told,
+            &mut ahead,
             progress,
         )
         .await;
@@ -566,6 +569,7 @@ async fn slice<S: Store + Outbox>(
     own_side: &mut OwnSide,
     claim: Option<&Claim>,
     told: &Told,
+    ahead: &mut Ahead,
     progress: &mut Progress,
 ) -> Result<Slice, Failure> {
     let source = prepared.source;
@@ -637,6 +641,7 @@ async fn slice<S: Store + Outbox>(
         window,
         is_last,
         told,
+        ahead,
         &feed,
     )
     .await?;
@@ -661,7 +666,7 @@ async fn slice<S: Store + Outbox>(
         .filter(|_| prepared.rules.can_look_up && feed.asked.as_ref().is_some_and(Asked::is_whole));
     let again = looking.is_some().then(|| operations.clone());
     let (mut gathered, mut outcome) = judgement
-        .of(store, frame, operations, ours, progress)
+        .of(store, &mut frame, operations, ours, ahead, progress)
         .await?;
     if let (Some(account), Some(mut operations)) = (looking, again) {
         let questions = second_look::questions(&account, &source.name, &gathered, &outcome, &frame);
@@ -696,7 +701,7 @@ async fn slice<S: Store + Outbox>(
             if is_new {
                 let ours = own_side.lend(false);
                 (gathered, outcome) = judgement
-                    .of(store, frame, operations, ours, progress)
+                    .of(store, &mut frame, operations, ours, ahead, progress)
                     .await?;
             }
             second_look::tell(&mut outcome, &gathered, &feed);
@@ -774,6 +779,23 @@ async fn slice<S: Store + Outbox>(
     ))
 }
 
+/// Compares on a thread of its own.
+async fn compare<S: Store>(
+    store: &mut S,
+    job: &Job<'_>,
+    prepared: &Prepared<'_>,
+    claim: Option<&Claim>,
+    gathered: Gathered,
+    frame: Frame,
+) -> Result<(Gathered, Outcome), Failure> {
+    let rules = prepared.rules.clone();
+    let comparing = move || {
+        let outcome = reconcile::reconcile(&gathered.snapshot(), &rules, &frame);
+        (gathered, outcome)
+    };
+    beside(store, job.settings, claim, &job.interrupt, comparing).await
+}
+
 /// What judging needs beside rows.
 struct Judgement<'a, 'b> {
     job: &'a Job<'b>,
@@ -786,13 +808,15 @@ struct Judgement<'a, 'b> {
 }
 
 impl Judgement<'_, '_> {
-    /// Gathers what is known of some rows, and compares.
+    /// Gathers what is known of some rows, and compares; where a verdict depends on rows of other sources, these are heard,
+    /// and it is compared again. No source writes from its part of a sum.
     async fn of<S: Store>(
         &self,
         store: &mut S,
-        frame: Frame,
+        frame: &mut Frame,
         operations: Operations,
         ours: Ours<'_, SqlTable>,
+        ahead: &mut Ahead,
         progress: &mut Progress,
     ) -> Result<(Gathered, Outcome), Failure> {
         let Judgement {
@@ -821,16 +845,31 @@ impl Judgement<'_, '_> {
         if job.is_dry_run {
             gathered.hear(&told.standings(None));
         }
+        others::tell(store, job, prepared, told, &mut gathered).await?;
         renew(store, job.settings, claim).await?;
         progress.stage(Stage::Compare, "comparing", None);
-        let rules = prepared.rules.clone();
-        let comparing = move || {
-            let outcome = reconcile::reconcile(&gathered.snapshot(), &rules, &frame);
-            (gathered, outcome)
-        };
-        let (gathered, outcome) = beside(store, job.settings, claim, interrupt, comparing)
+        let (mut gathered, mut outcome) = compare(store, job, prepared, claim, gathered, *frame)
             .await
             .map_err(|failure| failure.state(stays))?;
+        if job.settings.sources.len() > 1 && !outcome.unsure.is_empty() {
+            let unsure = &outcome.unsure;
+            others::ask(
+                store,
+                job,
+                prepared,
+                claim,
+                told,
+                ahead,
+                &mut gathered,
+                unsure,
+                frame,
+            )
+            .await
+            .map_err(|failure| failure.state(stays))?;
+            (gathered, outcome) = compare(store, job, prepared, claim, gathered, *frame)
+                .await
+                .map_err(|failure| failure.state(stays))?;
+        }
         if !outcome.violations.is_empty() {
             return Err(Failure::new(
                 Exit::Internal,

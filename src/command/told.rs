@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::exit::Failure;
-use crate::model::answer::{Standing, Standings};
+use crate::model::answer::{Others, Standing, Standings};
 use crate::model::breaks::Break;
 use crate::model::intent::IntentKind;
 use crate::model::repair::Repair;
@@ -19,6 +19,7 @@ use crate::time::{Instant, Span};
 
 use super::carry::HandedOver;
 use super::gather::Gathered;
+use super::others::{self, Search};
 
 /// One source of a run, judged and — unless dry — committed.
 pub struct Slice {
@@ -234,12 +235,17 @@ impl Told {
             .collect()
     }
 
-    /// Judges every slice but the last again, now that all others are known.
+    /// Judges every slice again, now that all others are known, with what they show and what those before it tell.
     pub(super) fn judge_again(
         &mut self,
+        rules: &[Rules],
         judge: impl Fn(usize, &Gathered, &Frame) -> Result<Outcome, Failure>,
     ) -> Result<(), Failure> {
-        for at in 0..self.slices.len().saturating_sub(1) {
+        let count = self.slices.len();
+        if count < 2 {
+            return Ok(());
+        }
+        for at in 0..self.slices.len() {
             let standings = self.standings(Some(at));
             let others = self.slices.iter().enumerate();
             let others_covered = others
@@ -247,9 +253,36 @@ impl Told {
                 .try_fold(Instant::MAX, |all, (_, other)| {
                     Some(all.min(other.frame.covered?))
                 });
+            let told = others::told_by(&self.slices[..at]);
+            let told = self.slices[at].gathered.rows_of(&told);
             let slice = &mut self.slices[at];
             slice.frame.others_covered = others_covered;
-            slice.gathered.hear(&standings);
+            if at + 1 < count {
+                slice.gathered.hear(&standings);
+            }
+            slice.gathered.others.told = told.into_iter().collect();
+            slice.outcome = judge(at, &slice.gathered, &slice.frame)?;
+            if slice.outcome.unsure.is_empty() {
+                continue;
+            }
+            let mut shown = Others {
+                told: slice.gathered.others.told.clone(),
+                ..Others::default()
+            };
+            let slice = &self.slices[at];
+            let unsure = &slice.outcome.unsure;
+            shown.asked.extend(unsure);
+            for (other, rules) in self.slices.iter().zip(rules) {
+                if other.name != slice.name {
+                    let operations = &other.gathered.recognised.operations;
+                    let intents = &slice.gathered.merged.intents;
+                    let mut search = Search::new(intents, unsure, Some(operations));
+                    while !search.more().is_empty() {}
+                    search.end(rules, &slice.frame, &mut shown);
+                }
+            }
+            let slice = &mut self.slices[at];
+            slice.gathered.others = shown;
             slice.outcome = judge(at, &slice.gathered, &slice.frame)?;
         }
         Ok(())

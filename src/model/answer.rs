@@ -1,7 +1,9 @@
 //! What answers an intent, as one source sees it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::intent::IntentKind;
-use super::operation::{Operation, OperationKind, OperationStatus};
+use super::operation::{Operation, OperationKind, OperationStatus, Operations};
 
 /// How the operations of other sources that are linked with an intent stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,27 @@ impl Answer {
             Answer::Nobody | Answer::Here => None,
             Answer::Elsewhere(standing) => Some(standing),
         }
+    }
+}
+
+/// What other sources show of intents, as far as a verdict may depend on it: evidence, never rows that get a verdict.
+#[derive(Clone, Debug, Default)]
+pub struct Others {
+    /// Operations of other sources.
+    pub operations: Operations,
+    /// For intents that any of them claims, by index: their indices in `operations`.
+    pub claims: BTreeMap<usize, Vec<usize>>,
+    /// Intents, by index, of which another source tells a break: nothing of the kind is said a second time.
+    pub told: BTreeSet<usize>,
+    /// Intents, by index, about which every source that was read whole has been asked.
+    pub asked: BTreeSet<usize>,
+}
+
+impl Others {
+    /// The operations of other sources that claim an intent.
+    pub fn of(&self, intent: usize) -> impl Iterator<Item = Operation<'_>> {
+        let rows = self.claims.get(&intent).map_or(&[][..], Vec::as_slice);
+        rows.iter().map(|&row| self.operations.get(row))
     }
 }
 

@@ -243,10 +243,10 @@ impl<'a> Component<'a> {
             let at = component.intents.len();
             let mut keys = keys.intents[row];
             // An id is one of its source: where another source answers a row, the same id here is another operation, unless
-            // its reference leaves room for the row.
+            // its reference, which may be that of the payment, leaves room for the row.
             let is_of_another = |&operation: &usize| {
                 let reference = component.operations[operation].keys.reference;
-                reference != 0 && !keys.is_reference(reference)
+                reference != 0 && reference != keys.parent && !keys.is_reference(reference)
             };
             if snapshot.answer[row].elsewhere().is_some()
                 && component.with_id(keys.processor).iter().any(is_of_another)

@@ -16,6 +16,7 @@
 //! | `judge` | what is the verdict about each row of a component? |
 //! | `absence` | what may be called absent? |
 //! | `payouts` | is a payout the sum of its parts? |
+//! | [`others`] | what do other sources show and tell of the same intents? |
 //! | `plan` | breaks with ids and evidence, and the repairs that policy allows |
 //! | [`policy`] | under which conditions is a repair written, and applied? |
 //! | `tally` | do counts and sums add up? |
@@ -34,6 +35,7 @@ mod judge;
 mod keys;
 mod ladder;
 pub mod lifecycle;
+pub mod others;
 mod payouts;
 mod plan;
 pub mod policy;
@@ -47,9 +49,9 @@ use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
 
-use crate::model::answer::Answer;
+use crate::model::answer::{Answer, Others};
 use crate::model::breaks::Break;
-use crate::model::intent::Intents;
+use crate::model::intent::{IntentKind, Intents};
 use crate::model::operation::{OperationKind, OperationStatus, Operations};
 use crate::model::repair::Repair;
 use crate::model::run::{Basis, Tally, Total};
@@ -102,6 +104,8 @@ pub struct Snapshot<'a> {
     pub intents: &'a Intents,
     /// For each intent, who answers it by what is stored, as this source sees it.
     pub answer: &'a [Answer],
+    /// What other sources show and tell of intents, as far as they were asked.
+    pub others: &'a Others,
     /// Every break of the source that is not resolved: open, acknowledged, closed.
     pub open: &'a [Break],
 }
@@ -178,6 +182,9 @@ pub struct Outcome {
     pub deltas: BTreeMap<crate::money::Currency, i128>,
     /// Payouts whose parts may lie before what was read.
     pub unverified_payouts: u64,
+    /// Intents whose verdict may depend on rows of other sources: with several sources, those are asked for, and the slice
+    /// is judged again.
+    pub unsure: Vec<usize>,
     /// What does not add up; empty unless there is a bug.
     pub violations: Vec<String>,
 }
@@ -237,11 +244,14 @@ fn reconcile_with(
             judge::judge(&component, &links, context, &mut verdicts);
         }
     }
+    others::leave(snapshot, frame, &mut verdicts);
     let mut scope = scope;
     for row in verdicts.not_ours.drain(..) {
         scope.intents[row] = false;
     }
+    let asking = others::asking(&mut verdicts);
     let mut outcome = plan::plan(snapshot, rules, frame, &open, &keys, verdicts);
+    outcome.unsure = asking.unsure(snapshot, &outcome);
     tally::tally(snapshot, &scope, &mut outcome);
     outcome
 }
@@ -349,8 +359,11 @@ fn scope(
                 && (at < PLAUSIBLE_FROM || component::is_far_ahead(at, frame));
             let is_asked = is_asked || is_unsettled || is_timeless;
             let owner = snapshot.intents.text.get(snapshot.intents.source[row]);
+            // An open dispute with rows at several sources is judged by each that has some.
+            let is_shared_dispute =
+                is_answered[row] && snapshot.intents.kind[row] == IntentKind::Dispute;
             is_asked
-                && snapshot.answer[row].elsewhere().is_none()
+                && (snapshot.answer[row].elsewhere().is_none() || is_shared_dispute)
                 && (owner.is_empty() || owner == rules.source)
         })
         .collect();

@@ -11,6 +11,7 @@ use super::keys::{Key, Keys};
 use super::policy::{Conditions, Facts};
 use super::rules::{Frame, Rules};
 use super::{Finding, HeldBack, Outcome, Seen, Snapshot};
+use crate::model::answer::Standing;
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, Policy};
 use crate::model::intent::IntentKind;
 use crate::model::operation::{IdKind, Operation, OperationKind};
@@ -594,6 +595,16 @@ fn carry_over(
             .find(&item.intent_id)
             .and_then(|key| intents.get(&key).copied());
         let is_about_intent = item.class.is_about_intent() || item.operation_id.is_empty();
+        if item.operation_id.is_empty()
+            && matches!(
+                item.class,
+                BreakClass::MissingProcessor | BreakClass::OpenTooLong
+            )
+            && intent.is_some_and(|row| is_found_elsewhere(snapshot, row))
+        {
+            outcome.resolved.push(item.id.clone());
+            continue;
+        }
         let verdict = if is_about_intent {
             intent.map_or(Disposition::OutOfScope, |row| outcome.intents[row])
         } else {
@@ -626,6 +637,14 @@ fn carry_over(
         });
     }
     unmatch(snapshot, carried, outcome);
+}
+
+/// Whether what was missing has come to light at another source, which answers it or tells a break of it.
+fn is_found_elsewhere(snapshot: &Snapshot<'_>, intent: usize) -> bool {
+    matches!(
+        snapshot.answer[intent].elsewhere(),
+        Some(Standing::Stands | Standing::Waits)
+    ) || snapshot.others.told.contains(&intent)
 }
 
 /// Rows with an open break are unmatched, and so are their counterparts.

@@ -37,6 +37,7 @@ mod recovery;
 mod report;
 mod scene;
 mod settings;
+mod several;
 mod store;
 mod store_model;
 mod store_postgres;

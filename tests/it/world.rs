@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use paysweep::model::answer::{Answer, Standing};
+use paysweep::model::answer::{Answer, Others, Standing};
 use paysweep::model::breaks::{
     Break, BreakClass, BreakDisposition, BreakState, CloseAs, Policy, Severity,
 };
@@ -436,6 +436,7 @@ impl World {
             links: &links,
             intents: &self.intents,
             answer: &answer,
+            others: &Others::default(),
             open: &self.open,
         };
         let outcome = core(&snapshot, &self.rules, &self.frame);

@@ -18,6 +18,9 @@ impl Judge<'_, '_> {
         if self.is_on_its_way(at) {
             return;
         }
+        if self.is_told_elsewhere(at) {
+            return self.verdicts.not_ours.push(self.c.intents[at].row);
+        }
         let local = self.c.intents[at].row_data;
         let (rules, frame, open) = (self.context.rules, self.context.frame, self.context.open);
         let is_known = open.has(BreakClass::MissingProcessor, rules, None, local.intent_id)

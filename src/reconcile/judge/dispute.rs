@@ -3,7 +3,7 @@
 use super::Judge;
 use crate::model::breaks::BreakClass;
 use crate::model::intent::IntentStatus;
-use crate::model::operation::{Family, OperationKind, OperationStatus};
+use crate::model::operation::{Family, Operation, OperationKind, OperationStatus};
 use crate::model::verdict::{Disposition, IgnoreReason, Match, Rule};
 use crate::money::Money as Amount;
 use crate::reconcile::component::{Agreement, agreement, clamp};
@@ -37,6 +37,16 @@ impl Judge<'_, '_> {
     /// Sums dispute rows, reversals and adjustments; `claimed` stands for an original that is out of reach. Where no
     /// dispute row took money, adjustments that did are what was taken.
     pub(super) fn dispute_sum(&self, rows: &[usize], claimed: i128) -> DisputeSum {
+        self.dispute_sum_with(rows, &[], claimed)
+    }
+
+    /// The same with rows of other sources.
+    fn dispute_sum_with(
+        &self,
+        rows: &[usize],
+        others: &[Operation<'_>],
+        claimed: i128,
+    ) -> DisputeSum {
         let mut sum = DisputeSum {
             taken: 0,
             returned: 0,
@@ -46,20 +56,21 @@ impl Judge<'_, '_> {
         let mut adjusted = 0;
         let mut taken_by_adjustment = 0;
         let mut is_untaken = false;
-        for &at in rows {
-            let row = &self.c.operations[at];
-            let amount = i128::from(row.row_data.amount_minor);
-            match row.row_data.kind {
+        let here = rows.iter().map(|&at| &self.c.operations[at].row_data);
+        for row in here.chain(others) {
+            let (amount, moved) = (i128::from(row.amount_minor), row.moved_money());
+            match row.kind {
                 OperationKind::Dispute => {
-                    sum.is_undecided |= row.row_data.status == OperationStatus::Pending;
-                    is_untaken |= row.has_taken_nothing();
-                    if row.moved {
+                    sum.is_undecided |= row.status == OperationStatus::Pending;
+                    is_untaken |=
+                        row.status != OperationStatus::Succeeded && row.net_minor == Some(0);
+                    if moved {
                         sum.taken -= amount;
                         sum.is_seen = true;
                     }
                 }
-                OperationKind::DisputeReversal if row.moved => sum.returned += amount,
-                OperationKind::Adjustment if row.moved => {
+                OperationKind::DisputeReversal if moved => sum.returned += amount,
+                OperationKind::Adjustment if moved => {
                     adjusted += amount;
                     taken_by_adjustment -= amount.min(0);
                 }
@@ -78,14 +89,24 @@ impl Judge<'_, '_> {
 
     /// Whether money that was returned is taken a second time: each row takes what is disputed, and no more than that is
     /// out at once.
-    fn is_taken_again(&self, at: usize, own: &[usize], sum: &DisputeSum) -> bool {
-        let mut takings = own
+    fn is_taken_again(
+        &self,
+        at: usize,
+        own: &[usize],
+        others: &[Operation<'_>],
+        sum: &DisputeSum,
+    ) -> bool {
+        let (local, rules) = (&self.c.intents[at].row_data, self.context.rules);
+        let here = own.iter().map(|&row| &self.c.operations[row].row_data);
+        let there = others
             .iter()
-            .copied()
-            .filter(|&row| self.c.operations[row].moved);
+            .filter(|row| row.kind == OperationKind::Dispute);
+        let mut takings = here.chain(there).filter(|row| row.moved_money());
         let outstanding = sum.taken - sum.returned;
         outstanding <= i128::from(self.c.intents[at].row_data.amount_minor)
-            && takings.all(|row| self.c.agreement(row, at, self.context.rules).is_full())
+            && takings.all(|row| {
+                agreement(i128::from(row.amount_minor), row.currency, local, rules).is_full()
+            })
     }
 
     /// The verdict about a dispute intent and its rows.
@@ -106,6 +127,19 @@ impl Judge<'_, '_> {
             .copied()
             .filter(|&row| self.c.operations[row].is_own(Family::Dispute))
             .collect();
+        let others: Vec<Operation<'_>> = self.others(at).collect();
+        if movers.is_empty() && others.iter().any(Operation::moved_money) {
+            // The rows that decide are elsewhere, and so is the verdict.
+            for &row in &rows {
+                let is_waiting = self.c.operations[row].row_data.status == OperationStatus::Pending;
+                if !is_waiting {
+                    self.dispose(&[row], &[], Disposition::Ignored(IgnoreReason::NoMoney));
+                } else if self.dispose(&[row], &[], Disposition::Pending) {
+                    self.pend(Some(row), None, "the dispute is not decided yet");
+                }
+            }
+            return self.absent(at);
+        }
         if movers.is_empty() {
             let waiting = own
                 .iter()
@@ -129,6 +163,9 @@ impl Judge<'_, '_> {
         if movers
             .iter()
             .any(|&row| self.c.operations[row].row_data.currency != local.currency)
+            || others
+                .iter()
+                .any(|row| row.moved_money() && row.currency != local.currency)
         {
             return self.dispute_break(at, &rows, movers[0], BreakClass::CurrencyMismatch, None, {
                 format!(
@@ -138,9 +175,9 @@ impl Judge<'_, '_> {
                 )
             });
         }
-        let sum = self.dispute_sum(&rows, i128::from(local.amount_minor));
+        let sum = self.dispute_sum_with(&rows, &others, i128::from(local.amount_minor));
         if sum.is_seen
-            && !self.is_taken_again(at, &own, &sum)
+            && !self.is_taken_again(at, &own, &others, &sum)
             && let Agreement::Amount { delta } =
                 agreement(-sum.taken, currency, &local, self.context.rules)
         {

@@ -279,12 +279,7 @@ impl Judge<'_, '_> {
             .iter()
             .map(|&at| self.c.operations[at].magnitude())
             .sum();
-        match back {
-            0 => Money::Kept,
-            back if back < moved => Money::Partly(back),
-            back if back == moved => Money::Back,
-            back => Money::TooMuch(back - moved),
-        }
+        left_of(moved, back)
     }
 
     /// The status of rows of which none moved money.
@@ -444,7 +439,17 @@ impl Judge<'_, '_> {
     }
 }
 
-fn column(money: Money) -> Processor {
+/// Where money is of which so much came back.
+pub(super) fn left_of(moved: i128, back: i128) -> Money {
+    match back {
+        0 => Money::Kept,
+        back if back < moved => Money::Partly(back),
+        back if back == moved => Money::Back,
+        back => Money::TooMuch(back - moved),
+    }
+}
+
+pub(super) fn column(money: Money) -> Processor {
     match money {
         Money::None => Processor::Pending,
         Money::Kept => Processor::Succeeded,

@@ -8,11 +8,13 @@
 //! | `extra` | further operations for something that asks for one |
 //! | `absent` | intents that nothing answers |
 //! | `dispute` | disputes, whose sums decide |
+//! | `elsewhere` | what other sources show of the same intents |
 //! | `leftover` | operations without an intent, rows set aside or unreadable, contests |
 //! | `excess` | refunds and disputes above the charge |
 
 mod absent;
 mod dispute;
+mod elsewhere;
 mod excess;
 mod extra;
 mod group;
@@ -53,6 +55,8 @@ pub(crate) struct Verdicts {
     pub(crate) accepted: Vec<usize>,
     /// Intents that another source or another slice answers for.
     pub(crate) not_ours: Vec<usize>,
+    /// Operations with the intents that they claim, of the components that were judged.
+    pub(crate) claims: Vec<(usize, usize)>,
 }
 
 impl Verdicts {
@@ -68,6 +72,7 @@ impl Verdicts {
             duplicate_refunds: HashSet::new(),
             accepted: Vec::new(),
             not_ours: Vec::new(),
+            claims: Vec::new(),
         }
     }
 }
@@ -123,6 +128,9 @@ pub(crate) fn judge(
     for (at, link) in links.of.iter().enumerate() {
         if let Some((intent, _)) = link {
             claims[*intent].push(at);
+            verdicts
+                .claims
+                .push((component.operations[at].row, component.intents[*intent].row));
         }
     }
     let mut judge = Judge {

@@ -28,7 +28,8 @@ impl Judge<'_, '_> {
                 self.groups.push(None);
                 continue;
             }
-            let group = self.group(at);
+            let mut group = self.group(at);
+            self.add_others(at, &mut group);
             let is_satisfied = group.money == Money::Kept
                 && group.agreement.is_full()
                 && !group.members.is_empty();
@@ -491,7 +492,7 @@ impl Judge<'_, '_> {
             self.links.is_stored[member] || is_named
         };
         let is_left_to_others =
-            local.row_data.source.is_empty() && !self.context.frame.judges_unowned;
+            local.row_data.source.is_empty() && (!self.is_heard(at) || self.others_show(at));
         group.money == Money::None
             && (self.stands_elsewhere(at)
                 || (local.elsewhere.is_some() || is_left_to_others)
@@ -547,7 +548,7 @@ impl Judge<'_, '_> {
             Money::Back => (None, format!("{money} came back")),
             _ => (None, self.says(operation)),
         };
-        let another_stands = self.stands_elsewhere(at)
+        let another_stands = self.another_stands_elsewhere(at, group)
             || group.replacement.is_some()
             || self.another_stands(at)
             || group.extras.iter().any(|&extra| !self.is_given_back(extra));
