@@ -228,6 +228,35 @@ fn a_refund_is_dealt_to_the_row_that_it_answers() {
         )],
     );
     nights(
+        "one that came back, beside that of a duplicate",
+        &[(
+            "ch_1 charge succeeded 1000 09:00 ref=A
+             ch_2 charge succeeded 1000 09:00 ref=A
+             re_1 refund succeeded -1000 09:10 parent=ch_1
+             re_2 refund succeeded -1000 11:00 parent=ch_2
+             rf_2 refund_failure succeeded 1000 11:05 parent=re_2
+             A charge 1000 succeeded 08:59 proc=ch_2
+             R refund 1000 failed 11:00 parent=A",
+            "ignored ch_1 returned_in_full
+             ignored re_1 returned_in_full
+             match A ch_2 processor_ref
+             match R re_2 parent
+             match R rf_2 parent",
+        )],
+    );
+    nights(
+        "that of a payment that nobody records is above none that is recorded",
+        &[(
+            "ch_1 charge succeeded 2000 09:00
+             re_1 refund succeeded -1000 10:00 ref=R parent=ch_1
+             A charge 2000 pending 08:59
+             R refund 1000 succeeded 10:00 parent=A",
+            "break missing_local - ch_1 2000 delta=1000
+             ignored A abandoned
+             match R re_1 reference",
+        )],
+    );
+    nights(
         "that of a duplicate is none of the next one",
         &[
             (

@@ -209,9 +209,7 @@ impl Judge<'_, '_> {
             let parent = above?;
             let row = &self.c.operations[parent];
             if row.is_own(Family::Charge) {
-                let is_extra = row.moved
-                    && !self.members[charge].is_empty()
-                    && self.member_of[parent] != Some(charge);
+                let is_extra = row.moved && self.member_of[parent] != Some(charge);
                 return is_extra.then_some(parent);
             }
             above = self.links.parent_operation[parent];

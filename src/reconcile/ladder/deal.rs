@@ -245,9 +245,9 @@ impl Ladder<'_, '_> {
 
     /// Where the payment of a refund or dispute stands among those of its intent: the one that was found to satisfy it,
     /// the one that the intent names, the earliest. A refund of a further charge comes after one of the charge itself.
-    fn payment_rank(&self, operation: usize) -> (bool, bool, Option<(Instant, &str)>) {
+    fn payment_rank(&self, operation: usize) -> ([bool; 2], Option<(Instant, &str)>) {
         let Some(parent) = self.links.parent_operation[operation] else {
-            return (false, false, None);
+            return ([false, false], None);
         };
         let row = &self.component.operations[parent];
         let is_named = self.links.parent_intent[operation].is_some_and(|intent| {
@@ -255,7 +255,7 @@ impl Ladder<'_, '_> {
             named != 0 && [row.keys.id, row.keys.object].contains(&named)
         });
         let time = (row.row_data.occurred_at, row.row_data.operation_id);
-        (!self.links.is_stored[parent], !is_named, Some(time))
+        ([!self.links.is_stored[parent], !is_named], Some(time))
     }
 
     /// Deals refunds and disputes to rows of equal money: what moved money and kept it first, what failed last.
@@ -271,11 +271,14 @@ impl Ladder<'_, '_> {
             let row = &component.operations[operation];
             let is_over = row.is_failed() || row.is_expired();
             let is_given_back = row.moved && self.links.given_back[operation] >= row.magnitude();
+            let ([is_not_stored, is_not_named], payment) = self.payment_rank(operation);
             (
                 !row.moved,
+                is_not_stored,
+                is_not_named,
                 is_given_back,
                 !row.moved && is_over,
-                self.payment_rank(operation),
+                payment,
                 row.row_data.occurred_at,
                 row.row_data.operation_id,
             )
@@ -285,14 +288,16 @@ impl Ladder<'_, '_> {
         let mut satisfied: HashMap<(Key, Key), Option<u32>> = HashMap::new();
         for operation in operations {
             let row = &component.operations[operation];
-            let prefers_over = !row.moved && (row.is_failed() || row.is_expired());
+            let is_given_back = row.moved && self.links.given_back[operation] >= row.magnitude();
+            let prefers_over =
+                is_given_back || (!row.moved && (row.is_failed() || row.is_expired()));
             let is_out = |intent: usize| {
                 let local = &component.intents[intent];
                 let attempt = satisfied.get(&(local.keys.parent, local.keys.reference));
                 local.keys.reference != 0
                     && attempt.is_some_and(|&attempt| is_other(attempt, local.row_data.attempt))
             };
-            // What failed speaks of a row that failed, if there is one.
+            // What failed or came back speaks of a row that failed, if there is one.
             let mut pick = None;
             if prefers_over {
                 pick = buckets.take(component, operation, self.rules, |intent| {
