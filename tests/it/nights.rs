@@ -245,6 +245,21 @@ fn a_refund_is_dealt_to_the_row_that_it_answers() {
         )],
     );
     nights(
+        "one that our own side has, beside that of a duplicate",
+        &[(
+            "ch_1 charge succeeded 1000 09:00 ref=A
+             ch_2 charge succeeded 1000 09:00 ref=A
+             re_1 refund succeeded -1000 09:10 parent=ch_1
+             re_2 refund succeeded -1000 11:00 ref=R parent=ch_2
+             A charge 1000 succeeded 08:59
+             R refund 1000 succeeded 11:00 parent=A",
+            "ignored ch_1 returned_in_full
+             ignored re_1 returned_in_full
+             match A ch_2 reference
+             match R re_2 reference",
+        )],
+    );
+    nights(
         "that of a payment that nobody records is above none that is recorded",
         &[(
             "ch_1 charge succeeded 2000 09:00

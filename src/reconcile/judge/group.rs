@@ -171,28 +171,21 @@ impl Judge<'_, '_> {
             })
     }
 
-    /// The order in which rows that moved money may satisfy an intent: what was told of, a stored link whose money stands, any stored link,
-    /// a named one, equal money, money that was not given back, the earliest, then by id.
-    fn preference(
-        &self,
-        intent: usize,
-        at: usize,
-    ) -> (
-        bool,
-        bool,
-        bool,
-        bool,
-        bool,
-        bool,
-        crate::time::Instant,
-        &str,
-    ) {
+    /// The order in which rows that moved money may satisfy an intent: what was told of, a stored link whose money stands,
+    /// any stored link, a named one, equal money, money that was not given back, money whose refund our own side has, the
+    /// earliest, then by id.
+    fn preference(&self, intent: usize, at: usize) -> ([bool; 7], crate::time::Instant, &str) {
         let operation = &self.c.operations[at];
         let processor = self.c.intents[intent].keys.processor;
         let is_named = processor != 0 && processor == operation.keys.id;
         let agrees = self.c.agreement(at, intent, self.context.rules).is_full();
         let is_given_back = self.links.given_back[at] >= operation.magnitude();
         let row = &operation.row_data;
+        // Of several that were refunded, our own side speaks of the one whose refund it has.
+        let is_refund_asked = self.children_of(at).iter().any(|&child| {
+            let is_refund = self.c.operations[child].is_own(Family::Refund);
+            is_refund && self.links.of[child].is_some()
+        });
         // What was told of a reversal is told of it until a person closes it.
         let is_told = [BreakClass::StatusReversed, BreakClass::PayoutReturned]
             .into_iter()
@@ -202,12 +195,15 @@ impl Judge<'_, '_> {
                 is_given_back && open.has(class, rules, Some(row), intent)
             });
         (
-            !is_told,
-            !self.links.is_stored[at] || is_given_back,
-            !self.links.is_stored[at],
-            !is_named,
-            !agrees,
-            is_given_back,
+            [
+                !is_told,
+                !self.links.is_stored[at] || is_given_back,
+                !self.links.is_stored[at],
+                !is_named,
+                !agrees,
+                is_given_back,
+                is_given_back && !is_refund_asked,
+            ],
             row.occurred_at,
             row.operation_id,
         )
