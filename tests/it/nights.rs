@@ -245,6 +245,21 @@ fn a_refund_is_dealt_to_the_row_that_it_answers() {
         )],
     );
     nights(
+        "one that failed, beside that of a duplicate",
+        &[(
+            "ch_1 charge succeeded 1000 09:00
+             ch_2 charge succeeded 1000 09:00 ref=A
+             re_1 refund failed -1000 11:00 net=0 parent=ch_1
+             re_2 refund succeeded -1000 09:10 parent=ch_2
+             A charge 1000 succeeded 08:59 proc=ch_1
+             R refund 1000 failed 11:00 parent=A",
+            "ignored ch_2 returned_in_full
+             ignored re_2 returned_in_full
+             match A ch_1 processor_ref
+             match R re_1 parent",
+        )],
+    );
+    nights(
         "one that our own side has, beside that of a duplicate",
         &[(
             "ch_1 charge succeeded 1000 09:00 ref=A

@@ -273,9 +273,9 @@ impl Ladder<'_, '_> {
             let is_given_back = row.moved && self.links.given_back[operation] >= row.magnitude();
             let ([is_not_stored, is_not_named], payment) = self.payment_rank(operation);
             (
-                !row.moved,
                 is_not_stored,
                 is_not_named,
+                !row.moved,
                 is_given_back,
                 !row.moved && is_over,
                 payment,
