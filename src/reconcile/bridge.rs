@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use hashbrown::HashMap;
 
 use super::{Outcome, Snapshot};
+use crate::model::operation::{Operation, Operations};
 use crate::model::statement::{Bridge, Side};
 use crate::model::verdict::{Disposition, IgnoreReason};
 use crate::money::Currency;
@@ -66,8 +67,7 @@ pub fn bridge<S: std::hash::BuildHasher>(
         if of_operation.is_empty() || outcome.intents[intent] == Disposition::Matched {
             continue;
         }
-        let row = operations.get(operation);
-        if let Some(class) = of_operation.get(&(row.account, row.operation_id)) {
+        if let Some(class) = of_operation.get(&key_of(operations, operation)) {
             let least = of_linked.entry(intent).or_insert(class);
             *least = (*least).min(class);
         }
@@ -78,7 +78,7 @@ pub fn bridge<S: std::hash::BuildHasher>(
     let mut bridges: BTreeMap<Currency, Bridge> = BTreeMap::new();
     for row in 0..operations.len() {
         let verdict = outcome.operations[row];
-        let data = operations.get(row);
+        let data = money_of(operations, row);
         let is_out = matches!(verdict, Disposition::Ignored(reason) if reason.is_out_of_totals());
         if verdict == Disposition::OutOfScope
             || is_out
@@ -90,7 +90,7 @@ pub fn bridge<S: std::hash::BuildHasher>(
         let amount = i128::from(data.amount_minor);
         let bridge = bridges.entry(data.currency).or_default();
         bridge.processor += amount;
-        let broken = of_operation.get(&(data.account, data.operation_id));
+        let broken = of_operation.get(&key_of(operations, row));
         let code = match (broken, verdict) {
             (Some(class), _) => Some(*class),
             (None, Disposition::Matched) => Some(match row_of(partner_of_operation[row]) {
@@ -99,7 +99,10 @@ pub fn bridge<S: std::hash::BuildHasher>(
             }),
             (None, Disposition::Unmatched) => row_of(intent_of[row])
                 .and_then(|intent| named.get(intents.get(intent).intent_id))
-                .or_else(|| of_operation.get(&(data.account, data.parent_id)))
+                .or_else(|| {
+                    let (account, _) = key_of(operations, row);
+                    of_operation.get(&(account, operations.text.get(operations.parent_id[row])))
+                })
                 .copied()
                 .or(Some(UNMATCHED)),
             (None, other) => cause(other),
@@ -118,10 +121,8 @@ pub fn bridge<S: std::hash::BuildHasher>(
         let bridge = bridges.entry(data.currency).or_default();
         bridge.local += amount;
         let partner = row_of(partner_of_intent[row]);
-        let of_partner = partner.and_then(|operation| {
-            let other = operations.get(operation);
-            of_operation.get(&(other.account, other.operation_id))
-        });
+        let of_partner =
+            partner.and_then(|operation| of_operation.get(&key_of(operations, operation)));
         let broken = of_intent.get(data.intent_id).or(of_partner).or_else(|| {
             of_linked
                 .get(&row)
@@ -148,6 +149,29 @@ pub fn bridge<S: std::hash::BuildHasher>(
         }
     }
     bridges
+}
+
+/// What tells an operation from others: account and id.
+fn key_of(operations: &Operations, row: usize) -> (&str, &str) {
+    let text = &operations.text;
+    (
+        text.get(operations.account[row]),
+        text.get(operations.operation_id[row]),
+    )
+}
+
+/// An operation with its money alone: texts are looked up only where somebody asks for them.
+fn money_of(operations: &Operations, row: usize) -> Operation<'static> {
+    Operation {
+        kind: operations.kind[row],
+        status: operations.status[row],
+        amount_minor: operations.amount_minor[row],
+        currency: operations.currency[row],
+        fee_minor: operations.fee_minor[row],
+        net_minor: operations.net_minor[row],
+        settle_currency: operations.settle_currency[row],
+        ..Operation::EMPTY
+    }
 }
 
 /// No row.
