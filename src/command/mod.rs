@@ -2,7 +2,9 @@
 //!
 //! | module | command or step |
 //! |---|---|
-//! | [`run`] | `run`: the straight line |
+//! | [`run`] | `run`: the straight line over all sources |
+//! | `slice` | one source of it, from its watermark to its commit |
+//! | `outside` | whom a run tells beside its report |
 //! | `prepare` | each source with its profile, the files of both sides |
 //! | `own_side` | our own side: a file, the store's table, or the company's |
 //! | `others` | what other sources show and tell of the same intents |
@@ -43,6 +45,7 @@ mod lines;
 mod metrics;
 pub mod migrate;
 mod others;
+mod outside;
 mod own_side;
 mod prepare;
 pub mod profiles;
@@ -52,6 +55,7 @@ pub mod repairs;
 pub mod run;
 pub mod runs;
 mod second_look;
+mod slice;
 pub mod status;
 mod told;
 pub mod watermark;
