@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use hashbrown::HashMap;
 
 use super::{Outcome, Snapshot};
+use crate::model::intent::Intent;
 use crate::model::operation::{Operation, Operations};
 use crate::model::statement::{Bridge, Side};
 use crate::model::verdict::{Disposition, IgnoreReason};
@@ -59,18 +60,23 @@ pub fn bridge<S: std::hash::BuildHasher>(
     for link in &outcome.links {
         intent_of[link.operation] = index(link.intent);
     }
+    // Each row's own class, looked up once: rows that answer each other ask for it again.
+    let mut class_of: Vec<Option<&'static str>> = vec![None; operations.len()];
+    if !of_operation.is_empty() {
+        for (row, class) in class_of.iter_mut().enumerate() {
+            *class = of_operation.get(&key_of(operations, row)).copied();
+        }
+    }
     let mut of_linked: HashMap<usize, &'static str> = HashMap::new();
-    for (operation, &intent) in intent_of.iter().enumerate() {
-        let Some(intent) = row_of(intent) else {
+    for (&class, &intent) in class_of.iter().zip(&intent_of) {
+        let (Some(class), Some(intent)) = (class, row_of(intent)) else {
             continue;
         };
-        if of_operation.is_empty() || outcome.intents[intent] == Disposition::Matched {
+        if outcome.intents[intent] == Disposition::Matched {
             continue;
         }
-        if let Some(class) = of_operation.get(&key_of(operations, operation)) {
-            let least = of_linked.entry(intent).or_insert(class);
-            *least = (*least).min(class);
-        }
+        let least = of_linked.entry(intent).or_insert(class);
+        *least = (*least).min(class);
     }
     let is_told = |row: usize| {
         outcome.intents[row] != Disposition::OutOfScope && !told_elsewhere.contains(&row)
@@ -90,9 +96,8 @@ pub fn bridge<S: std::hash::BuildHasher>(
         let amount = i128::from(data.amount_minor);
         let bridge = bridges.entry(data.currency).or_default();
         bridge.processor += amount;
-        let broken = of_operation.get(&key_of(operations, row));
-        let code = match (broken, verdict) {
-            (Some(class), _) => Some(*class),
+        let code = match (class_of[row], verdict) {
+            (Some(class), _) => Some(class),
             (None, Disposition::Matched) => Some(match row_of(partner_of_operation[row]) {
                 Some(intent) if is_told(intent) => MATCHED,
                 _ => ELSEWHERE,
@@ -112,7 +117,13 @@ pub fn bridge<S: std::hash::BuildHasher>(
         }
     }
     for row in (0..intents.len()).filter(|&row| is_told(row)) {
-        let data = intents.get(row);
+        let data = Intent {
+            kind: intents.kind[row],
+            status: intents.status[row],
+            amount_minor: intents.amount_minor[row],
+            currency: intents.currency[row],
+            ..Intent::EMPTY
+        };
         if data.currency == Currency::NONE || !data.claims_money() {
             continue;
         }
@@ -121,15 +132,20 @@ pub fn bridge<S: std::hash::BuildHasher>(
         let bridge = bridges.entry(data.currency).or_default();
         bridge.local += amount;
         let partner = row_of(partner_of_intent[row]);
-        let of_partner =
-            partner.and_then(|operation| of_operation.get(&key_of(operations, operation)));
-        let broken = of_intent.get(data.intent_id).or(of_partner).or_else(|| {
-            of_linked
-                .get(&row)
-                .filter(|_| verdict != Disposition::Matched)
-        });
+        let intent_id = intents.text.get(intents.intent_id[row]);
+        let of_partner = partner.and_then(|operation| class_of[operation]);
+        let broken = of_intent
+            .get(intent_id)
+            .copied()
+            .or(of_partner)
+            .or_else(|| {
+                of_linked
+                    .get(&row)
+                    .filter(|_| verdict != Disposition::Matched)
+                    .copied()
+            });
         let code = match (broken, verdict) {
-            (Some(class), _) => Some(*class),
+            (Some(class), _) => Some(class),
             (None, Disposition::Matched) => Some(match partner {
                 Some(operation) if outcome.operations[operation] != Disposition::OutOfScope => {
                     MATCHED
@@ -138,8 +154,8 @@ pub fn bridge<S: std::hash::BuildHasher>(
             }),
             // One of several rows that claim one operation: the break names the first of them.
             (None, Disposition::Unmatched) => named
-                .get(data.intent_id)
-                .or_else(|| by_ref.get(data.processor_ref))
+                .get(intent_id)
+                .or_else(|| by_ref.get(intents.text.get(intents.processor_ref[row])))
                 .copied()
                 .or(Some(UNMATCHED)),
             (None, other) => cause(other),

@@ -5,7 +5,7 @@
 //! | `session` | a connection and its transactions |
 //! | `schema` | whether the tables are there and of this version; making them |
 //! | `failure` | what an error of the server means |
-//! | `bulk` | many rows in one statement |
+//! | `bulk`, `copy` | many rows in one statement; many that are new |
 //! | `load` | the rows of both sides, as they are read |
 //!
 //! # Decisions
@@ -17,6 +17,7 @@
 //! - Keys and held rows carry safety, at read committed: no rule rests on the isolation level.
 
 mod bulk;
+mod copy;
 mod failure;
 mod load;
 mod schema;

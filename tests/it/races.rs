@@ -10,8 +10,9 @@ use serde_json::Value;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection};
 
-use super::postgres::{Database, aside, unprivileged};
+use super::postgres::{Database, aside};
 use super::scene::{NOW, Scene, Told, database, on_both, send};
+use super::server::unprivileged;
 
 const PROCESSES: usize = 16;
 
@@ -27,7 +28,7 @@ pub(crate) fn rounds(short: usize) -> usize {
 }
 
 /// A charge of 1000 USD, of which `count` refunds of 10 were made at the processor, beside payments in order.
-fn refunds(scene: &Scene, count: usize, filler: usize) {
+pub(crate) fn refunds(scene: &Scene, count: usize, filler: usize) {
     let mut rows =
         "operation_id,kind,status,amount_minor,fee_minor,net_minor,currency,occurred_at,reference,parent_id\n"
             .to_owned();
@@ -41,14 +42,20 @@ fn refunds(scene: &Scene, count: usize, filler: usize) {
 }
 
 fn shop(database: Option<&Database>, lease: &str, filler: usize) -> Scene {
+    let url = database.map_or_else(|| "sqlite://paysweep.db".to_owned(), Database::url);
+    shop_at(&url, lease, filler)
+}
+
+/// The charge, paid, with its store wherever a URL says.
+pub(crate) fn shop_at(url: &str, lease: &str, filler: usize) -> Scene {
     let mut rows = "ORD-470,charge,1000,USD,succeeded,2026-03-01T09:00:00Z,ch_470\n".to_owned();
     for n in 0..filler {
         rows += &format!("F{n},charge,100,EUR,succeeded,2026-03-09T08:00:00Z,fill_{n}\n");
     }
-    Scene::new("", &rows).stored(database, lease)
+    Scene::new("", &rows).stored_at(url, lease)
 }
 
-fn start(scene: &Scene) -> Child {
+pub(crate) fn start(scene: &Scene) -> Child {
     scene
         .command(&format!("run --as-of {NOW} -f json"))
         .stdin(Stdio::null())
@@ -58,7 +65,7 @@ fn start(scene: &Scene) -> Child {
         .expect("it starts")
 }
 
-fn end(child: Child) -> Told {
+pub(crate) fn end(child: Child) -> Told {
     Told::from(child.wait_with_output().expect("it ends"))
 }
 
@@ -68,7 +75,7 @@ fn count(scene: &Scene, line: &str, key: &str) -> usize {
 }
 
 /// Exactly one refund recorded and one repair written for each that there was.
-fn assert_once(scene: &Scene, refunds: usize, label: &str) {
+pub(crate) fn assert_once(scene: &Scene, refunds: usize, label: &str) {
     assert_eq!(count(scene, "repairs list", "repairs"), refunds, "{label}");
     let again = scene.now("run -f json");
     assert_eq!(again.code, 0, "{label}: {}", again.stderr);

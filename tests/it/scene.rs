@@ -92,6 +92,11 @@ impl Scene {
     /// The same with its store in a database; without one it stays in its file. Leases are as short as they may be made.
     pub(crate) fn stored(self, database: Option<&Database>, lease: &str) -> Scene {
         let url = database.map_or_else(|| "sqlite://paysweep.db".to_owned(), Database::url);
+        self.stored_at(&url, lease)
+    }
+
+    /// The same with its store wherever a URL says.
+    pub(crate) fn stored_at(self, url: &str, lease: &str) -> Scene {
         let text = std::fs::read_to_string(self.path("paysweep.toml")).expect("a configuration");
         let store = format!("[store]\nurl = \"{url}\"\nlease = \"{lease}\"");
         let text = text.replace("[store]\nurl = \"sqlite://paysweep.db\"", &store);

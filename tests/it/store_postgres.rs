@@ -11,7 +11,7 @@ use std::task::Poll;
 use paysweep::exit::Exit;
 use paysweep::model::breaks::{Break, BreakClass, BreakDisposition};
 use paysweep::model::intent::IntentStatus;
-use paysweep::model::operation::Operations;
+use paysweep::model::operation::{Operation, Operations};
 use paysweep::model::repair::RepairState;
 use paysweep::model::verdict::Rule;
 use paysweep::store::contract::{
@@ -934,4 +934,70 @@ fn both_schemas_have_the_same_tables_columns_and_indexes() {
         names
     };
     assert_eq!(names("sqlite"), names("postgres"));
+}
+
+#[tokio::test]
+async fn a_new_row_that_is_there_after_all_is_left_alone_and_the_others_are_written() {
+    let database = Database::migrated().await;
+    let mut store = database.store().await;
+    import(&mut store, &[intent("A", IntentStatus::Pending)]).await;
+    // Somebody else wrote A after this import was planned; B is nobody's yet.
+    let late = [
+        intent("A", IntentStatus::Succeeded),
+        intent("B", IntentStatus::Succeeded),
+    ];
+    import(&mut store, &late).await;
+    let stored: Vec<(String, String)> =
+        sqlx::query_as("select intent_id, status from paysweep.intents order by intent_id")
+            .fetch_all(&mut database.connection().await)
+            .await
+            .expect("intents");
+    let row = |id: &str, status: &str| (id.to_owned(), status.to_owned());
+    assert_eq!(stored, [row("A", "pending"), row("B", "succeeded")]);
+    // The same session goes on as if nothing had been.
+    import(&mut store, &[intent("C", IntentStatus::Pending)]).await;
+    let count: i64 = sqlx::query_scalar("select count(*) from paysweep.intents")
+        .fetch_one(&mut database.connection().await)
+        .await
+        .expect("a count");
+    assert_eq!(count, 3);
+}
+
+#[tokio::test]
+async fn rows_that_are_new_travel_by_copy_whatever_their_texts_hold() {
+    let database = Database::migrated().await;
+    // What is copied fires no rule of `insert`; what is inserted is turned away by this one.
+    database
+        .run("create rule by_insert as on insert to paysweep.operations do instead nothing")
+        .await;
+    let mut store = database.store().await;
+    let odd = "tab\t, line\n, quote\", back\\slash, \\N, \u{1f}, 😀";
+    let rows = operations(&[
+        Operation {
+            description: odd,
+            ..operation("ch_1")
+        },
+        Operation {
+            fee_minor: None,
+            net_minor: Some(i64::MIN),
+            ..operation("ch_2")
+        },
+    ]);
+    let held = claim(&mut store, "r1").await;
+    let written = Commit {
+        new_operations: &[0, 1],
+        ..nothing("r1", &rows)
+    };
+    store.commit(&held, &written).await.expect("a commit");
+    let stored: Vec<(String, String, Option<i64>, Option<i64>)> = sqlx::query_as(
+        "select operation_id, description, fee_minor, net_minor from paysweep.operations order by 1",
+    )
+    .fetch_all(&mut database.connection().await)
+    .await
+    .expect("operations");
+    let expected = [
+        ("ch_1".to_owned(), odd.to_owned(), Some(30), None),
+        ("ch_2".to_owned(), String::new(), None, Some(i64::MIN)),
+    ];
+    assert_eq!(stored, expected);
 }

@@ -17,6 +17,7 @@ use paysweep::store::contract::{
     BreakFilter, Claim, Commit, Decision, IntentChanges, IntentSelection, Link, Note,
     OperationSelection, RepairFilter, RunEnd, RunKey, RunStart, Store,
 };
+use paysweep::store::postgres::{Mode, PostgresStore};
 use paysweep::store::sqlite::SqliteStore;
 use paysweep::time::{Instant, Span};
 
@@ -633,7 +634,15 @@ async fn a_file_a_database_and_the_model_answer_the_same_to_whatever_is_done() {
         let mut dice = Dice(seed);
         let database = Database::migrated().await;
         let mut file = SqliteStore::in_memory().await.expect("a store");
-        let mut postgres = database.store().await;
+        // Some of them behind a pooler.
+        let mut postgres = if seed % 5 == 0 {
+            let address = super::pooler::address_of(&database);
+            PostgresStore::open(&address, Mode::ReadWrite)
+                .await
+                .expect("a store")
+        } else {
+            database.store().await
+        };
         let mut model = ModelStore::default();
         let (mut claims, mut twins, mut ours) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..STEPS {

@@ -2,8 +2,8 @@
 //!
 //! # Decisions
 //!
-//! - `insert … select from unnest(…)` and not `copy`: rows that are there already have to be left alone, which `copy` cannot
-//!   do without a temporary table, and a temporary table is state of a session.
+//! - Rows that may be there already go by `insert … select from unnest(…)`. `copy` cannot leave them alone without a temporary
+//!   table, and a temporary table is state of a session; it takes the rows that are new ([`super::copy`]).
 //! - The server takes every array apart into a list of its own, which is most of what it costs beyond the insert itself.
 //!   Most columns of most rows say the same (the source, the currency, no refund), so those are no arrays.
 
@@ -123,15 +123,15 @@ impl Encode<'_, Postgres> for Column {
 
 /// The values of one statement, column by column.
 #[derive(Debug, Default)]
-pub(crate) struct PgValues {
+pub(crate) struct Columns {
     columns: Vec<Column>,
     /// Where the next value goes.
     at: usize,
     bytes: usize,
 }
 
-impl PgValues {
-    fn add(&mut self, kind: Kind, bytes: Option<&[u8]>) -> &mut PgValues {
+impl Columns {
+    fn add(&mut self, kind: Kind, bytes: Option<&[u8]>) {
         match self.columns.get_mut(self.at) {
             None => self.columns.push(Column::new(kind, bytes)),
             Some(column) => {
@@ -141,6 +141,24 @@ impl PgValues {
         }
         self.bytes += 4 + bytes.map_or(0, <[u8]>::len);
         self.at += 1;
+    }
+}
+
+/// The values of one statement.
+#[derive(Debug)]
+pub(crate) enum PgValues {
+    /// For `insert`.
+    Columns(Columns),
+    /// For `copy`: each value behind its length.
+    Rows(Vec<u8>),
+}
+
+impl PgValues {
+    fn add(&mut self, kind: Kind, bytes: Option<&[u8]>) -> &mut PgValues {
+        match self {
+            PgValues::Columns(columns) => columns.add(kind, bytes),
+            PgValues::Rows(rows) => add_element(rows, bytes),
+        }
         self
     }
 }
@@ -173,13 +191,20 @@ pub(super) async fn write(
     mut bind: impl FnMut(usize, &mut PgValues),
 ) -> Result<u64, Failure> {
     let mut pack = |from: usize| {
-        let mut values = PgValues::default();
+        let mut values = PgValues::Columns(Columns::default());
         let mut to = from;
-        while to < count && to - from < ROWS_MAX && values.bytes < BYTES_MAX {
-            values.at = 0;
+        while let PgValues::Columns(columns) = &mut values
+            && to < count
+            && to - from < ROWS_MAX
+            && columns.bytes < BYTES_MAX
+        {
+            columns.at = 0;
             bind(to, &mut values);
             to += 1;
         }
+        let PgValues::Columns(mut values) = values else {
+            unreachable!("what began as columns stays columns");
+        };
         // Something has to say how many rows there are.
         if values.columns.iter().all(|column| !column.is_array)
             && let Some(first) = values.columns.first_mut()

@@ -17,6 +17,7 @@ use sqlx::{
 use tokio::time::timeout;
 
 use super::bulk::{self, PgValues};
+use super::copy;
 use super::failure::{Trouble, failure, silence, trouble};
 use super::load;
 use super::schema;
@@ -52,6 +53,8 @@ pub(crate) struct PgSession {
     pub(super) trouble: Option<Trouble>,
     /// Whether a transaction has begun and not ended. It stays so when its work was dropped half-way.
     pub(super) is_inside: bool,
+    /// Whether a row that was said to be new was there: then the next try leaves alone what it finds.
+    pub(super) has_met_a_row: bool,
 }
 
 impl std::fmt::Debug for PgSession {
@@ -78,6 +81,7 @@ impl PgSession {
             schema: address.schema().to_owned(),
             trouble: None,
             is_inside: false,
+            has_met_a_row: false,
         })
     }
 
@@ -119,6 +123,7 @@ impl PgSession {
     pub(super) async fn commit(&mut self, doing: &str) -> Result<(), Failure> {
         self.send(doing, "commit".to_owned()).await?;
         self.is_inside = false;
+        self.has_met_a_row = false;
         Ok(())
     }
 
@@ -178,7 +183,7 @@ impl PgSession {
         }
     }
 
-    /// One more row of an answer that is read row by row.
+    /// How long an answer may take.
     pub(super) const fn patience() -> Duration {
         PATIENCE
     }
@@ -248,7 +253,11 @@ impl Engine for PgSession {
         count: usize,
         bind: impl FnMut(usize, &mut PgValues),
     ) -> Result<u64, Failure> {
-        bulk::write(self, doing, bulk, count, bind).await
+        if bulk.is_new && !self.has_met_a_row {
+            copy::write(self, doing, bulk, count, bind).await
+        } else {
+            bulk::write(self, doing, bulk, count, bind).await
+        }
     }
 
     async fn assert_version(&mut self) -> Result<(), Failure> {

@@ -34,6 +34,7 @@ const PUT_BREAKS: Bulk = Bulk {
            is_sticky = excluded.is_sticky, first_seen_run = excluded.first_seen_run, \
            first_seen_at = excluded.first_seen_at, last_seen_run = excluded.last_seen_run, \
            last_seen_at = excluded.last_seen_at, resolved_run = excluded.resolved_run",
+    is_new: false,
 };
 
 /// Appends events; their numbers are the caller's.
@@ -43,6 +44,7 @@ pub(super) const ADD_EVENTS: Bulk = Bulk {
     columns: 10,
     // Two breaks of one id in one commit tell the same.
     tail: "on conflict do nothing",
+    is_new: false,
 };
 
 const NOTE_RESOLVED: Sql = sql!(

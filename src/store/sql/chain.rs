@@ -31,6 +31,7 @@ const ADD_ENTRIES: Bulk = Bulk {
     into: "chain (position, what, subject_id, event_no, content_hash, hash)",
     columns: 6,
     tail: "",
+    is_new: false,
 };
 
 const COUNTS: Sql = sql!(

@@ -112,6 +112,9 @@ pub(crate) struct Bulk {
     pub(crate) columns: usize,
     /// `on conflict …`, or empty.
     pub(crate) tail: &'static str,
+    /// Whether all rows are new as far as the writer knows. They may travel in a way that cannot leave alone what is there,
+    /// as long as one that is there after all makes the transaction begin again and take the way of `tail`.
+    pub(crate) is_new: bool,
 }
 
 #[cfg(test)]

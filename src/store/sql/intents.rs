@@ -22,6 +22,7 @@ const ADD_INTENTS: Bulk = Bulk {
     into: written_columns!(),
     columns: 22,
     tail: "on conflict do nothing",
+    is_new: true,
 };
 
 const CHANGE_INTENTS: Bulk = Bulk {
@@ -39,6 +40,7 @@ const CHANGE_INTENTS: Bulk = Bulk {
            imported_status = excluded.imported_status, \
            imported_processor_ref = excluded.imported_processor_ref, run_id = excluded.run_id \
            where intents.version = excluded.version - 1 and intents.superseded_by = ''",
+    is_new: false,
 };
 
 const TOUCH_INTENTS: Bulk = Bulk {
@@ -47,6 +49,7 @@ const TOUCH_INTENTS: Bulk = Bulk {
     tail: "on conflict (scope, intent_id) do update set \
            imported_status = excluded.imported_status, \
            imported_processor_ref = excluded.imported_processor_ref",
+    is_new: false,
 };
 
 /// The one text of every statement that keeps a version of intents before it is overwritten.

@@ -22,6 +22,7 @@ const ADD_OPERATIONS: Bulk = Bulk {
     into: written_columns!(),
     columns: 26,
     tail: "on conflict do nothing",
+    is_new: true,
 };
 
 const REPLACE_OPERATIONS: Bulk = Bulk {
@@ -38,6 +39,7 @@ const REPLACE_OPERATIONS: Bulk = Bulk {
            refunded_at = excluded.refunded_at, ignore_reason = excluded.ignore_reason, \
            invalid = excluded.invalid, file = excluded.file, line = excluded.line, \
            version = operations.version + 1, run_id = excluded.run_id",
+    is_new: false,
 };
 
 /// The same fields, under the same names, as [`content`] writes.
@@ -67,6 +69,7 @@ const ADD_LINKS: Bulk = Bulk {
            is_principal, run_id)",
     columns: 8,
     tail: "on conflict do nothing",
+    is_new: true,
 };
 
 const WHOSE_INTENT: Sql =

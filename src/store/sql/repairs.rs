@@ -27,12 +27,14 @@ const ADD_REPAIRS: Bulk = Bulk {
            occurred_at, evidence, run_id, written_at)",
     columns: 22,
     tail: "on conflict do nothing",
+    is_new: false,
 };
 
 const ADD_EVENTS: Bulk = Bulk {
     into: "repair_events (repair_id, event_no, state, done_at, done_by, run_id, note)",
     columns: 7,
     tail: "",
+    is_new: false,
 };
 
 const SET_STATUS_AND_REF: Sql = sql!(
