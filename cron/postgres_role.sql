@@ -7,5 +7,5 @@ grant select on all tables in schema paysweep to paysweep_run;
 grant insert on all tables in schema paysweep to paysweep_run;
 revoke insert on paysweep.schema_version from paysweep_run;
 grant update on paysweep.breaks, paysweep.chain_head, paysweep.intents, paysweep.leases, paysweep.matches,
-    paysweep.operations, paysweep.repair_claims, paysweep.run_commits, paysweep.run_keys, paysweep.run_reports, paysweep.runs, paysweep.watermarks to paysweep_run;
+    paysweep.operations, paysweep.pins, paysweep.repair_claims, paysweep.run_commits, paysweep.run_keys, paysweep.run_reports, paysweep.runs, paysweep.watermarks to paysweep_run;
 grant delete on paysweep.run_reports to paysweep_run;  -- `paysweep runs prune` forgets old reports

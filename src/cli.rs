@@ -527,6 +527,19 @@ pub enum WatermarkCommand {
     Set(WatermarkArgs),
     /// Move the watermark of --source back: the stretch in between is read again
     Rewind(WatermarkArgs),
+    /// Let go of the account and mode that --source was pinned to by its first run: the next run pins what it finds
+    Repin(RepinArgs),
+}
+
+/// What letting a pin go takes.
+#[derive(Debug, Args)]
+pub struct RepinArgs {
+    /// It is meant
+    #[arg(long, required = true)]
+    pub yes: bool,
+    /// Why; kept for good
+    #[arg(long, value_name = "TEXT", value_parser = reason_parser)]
+    pub reason: String,
 }
 
 /// Where a watermark is moved to.
@@ -596,7 +609,9 @@ impl Cli {
                 | RepairsCommand::Apply { .. }
                 | RepairsCommand::Revert(_),
             )
-            | Command::Watermark(WatermarkCommand::Set(_) | WatermarkCommand::Rewind(_))
+            | Command::Watermark(
+                WatermarkCommand::Set(_) | WatermarkCommand::Rewind(_) | WatermarkCommand::Repin(_),
+            )
             | Command::Intents(_)
             | Command::Init(_)
             | Command::Man { to: Some(_) }

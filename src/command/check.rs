@@ -390,8 +390,12 @@ async fn asked_rows(source: &SourceSettings, profile: &Arc<ApiProfile>, now: Ins
                 Some(processor::Mode::Test) => "test",
                 _ => "live",
             };
+            let whose = match probed.account.as_str() {
+                "" => String::new(),
+                account => format!(" account {account},"),
+            };
             let detail = format!(
-                "{} answers by profile {}, {mode} mode; the key may read {}",
+                "{} answers by profile {},{whose} {mode} mode; the key may read {}",
                 account.host(),
                 profile.name,
                 probed.lists.join(", ")

@@ -241,7 +241,8 @@ fn verdict(
         ));
     }
     if !from_before.is_empty() {
-        let message = "closed by the repairs of a run whose report did not get out".to_owned();
+        let message =
+            "closed by the repairs of earlier runs that no report has told yet".to_owned();
         reasons.push((
             Exit::Differences,
             Reason {
@@ -555,20 +556,6 @@ fn warnings(told: &Told, facts: &RunFacts<'_>) -> Vec<Warning> {
                     "{}: the oldest row ({oldest}) is later than the watermark ({mark}), so nothing shows that no file \
                      is missing in between; let each export overlap the last one",
                     slice.name
-                ),
-            });
-        }
-        if slice
-            .feed
-            .asked
-            .as_ref()
-            .is_some_and(|asked| asked.is_behind)
-        {
-            warnings.push(Warning {
-                code: "catching_up".to_owned(),
-                message: format!(
-                    "{}: max_window ends this run at {}; run again to read on from there",
-                    slice.name, slice.frame.window.to
                 ),
             });
         }

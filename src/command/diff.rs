@@ -1,8 +1,9 @@
 //! `paysweep diff`: the straight line without a memory. Files are compared with a file, or the configured sources over a
-//! range; nothing is stored, acknowledged or moved, and repairs are only planned.
+//! range, those included that ask an API; nothing is stored, acknowledged or moved, and repairs are only planned.
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::cli::{CommonArgs, DiffArgs};
 use crate::exit::{Exit, Failure};
@@ -19,16 +20,19 @@ use crate::processor::generic::{self, GenericRules, Part};
 use crate::reconcile::rules::{Frame, PerKind, Rules};
 use crate::reconcile::{self, Outcome, recognise};
 use crate::settings::window::{self, WindowChoice};
-use crate::settings::{ProfileRef, Settings, SourceKind};
-use crate::source::feed::Feed;
+use crate::settings::{ProfileRef, Settings};
+use crate::source::api::Account;
+use crate::source::feed::{Asked, Feed};
+use crate::source::http::Budget;
 use crate::time::{Instant, Span, Zone, parse_point};
 
 use super::compose::{self, RunFacts};
 use super::gather::Gathered;
+use super::interrupt::Interrupt;
 use super::prepare::Prepared;
 use super::progress::Progress;
 use super::told::{Slice, Told};
-use super::{World, deliver, frame, own_side, prepare};
+use super::{World, deliver, frame, own_side, prepare, second_look};
 
 /// The name of the source that files without a configuration make up.
 const TYPED: &str = "diff";
@@ -70,7 +74,7 @@ pub async fn execute(
         );
         move || match (settings, &arguments.intents) {
             (None, Some(intents)) => typed(&arguments, intents, &zone, as_of),
-            (Some(settings), _) => configured(&settings, &arguments, &names, as_of, &zone),
+            (Some(settings), _) => configured(&settings, &arguments, &names, choice, as_of, &zone),
             (None, None) => unreachable!("without a file of intents the settings were read"),
         }
     };
@@ -79,6 +83,14 @@ pub async fn execute(
         Ok(read) => read.map_err(|failure| failure.state(STATE))?,
         Err(_) => Sides::default(),
     };
+    for side in &mut sides.sources {
+        if let (Some(asking), None) = (&side.asking, interrupt.asked()) {
+            progress.step(&format!("reading {}", side.rules.source), None);
+            if let Ok(feed) = interrupt.or(asking.read()).await {
+                side.feed = feed.map_err(|failure| failure.state(STATE))?;
+            }
+        }
+    }
     if let Some(settings) = settings.as_ref().filter(|_| !sides.sources.is_empty()) {
         let reading = interrupt.or(table(settings, choice, as_of, &sides)).await;
         // Where somebody asked to stop, every source is told to be stopped.
@@ -119,8 +131,14 @@ pub async fn execute(
             intents.clone()
         };
         let (is_last, standings) = (n + 1 == count, told.standings(None));
-        let comparing = move || compare(side, own, window, as_of, &others, is_last, &standings);
-        match interrupt.aside(comparing).await {
+        let question = Question {
+            window,
+            as_of,
+            others,
+            is_last,
+            standings,
+        };
+        match judged(side, own, question, &interrupt).await {
             Ok(slice) => told.slices.push(slice?),
             Err(stopped) => told.stop(name, stopped.state(STATE)),
         }
@@ -135,6 +153,9 @@ pub async fn execute(
     progress.finish();
     for failure in &told.failures {
         world.tell(failure);
+    }
+    for (_, broken) in told.broken_off() {
+        world.tell(broken);
     }
     let report = compose::report(
         &told,
@@ -195,6 +216,28 @@ struct Side {
     rules: Rules,
     feed: Feed,
     complete_through: CompleteThrough,
+    /// How it is asked; `None` = files were read.
+    asking: Option<Asking>,
+}
+
+/// A processor that is asked for a range, and for what reaches into it.
+#[derive(Clone)]
+struct Asking {
+    account: Account,
+    from: Instant,
+    to: Instant,
+    /// Rows that are younger may not be shown yet.
+    lag: Span,
+}
+
+impl Asking {
+    async fn read(&self) -> Result<Feed, Failure> {
+        let account = &self.account;
+        if account.has_reports() {
+            return account.read_reports(None, self.from).await;
+        }
+        account.read_window(self.from, self.to.max(self.from)).await
+    }
 }
 
 /// The files that were typed.
@@ -230,6 +273,7 @@ fn typed(
             rules,
             feed,
             complete_through,
+            asking: None,
         }],
         intents,
     })
@@ -267,6 +311,7 @@ fn configured(
     settings: &Settings,
     arguments: &DiffArgs,
     names: &[String],
+    choice: WindowChoice,
     as_of: Instant,
     zone: &Zone,
 ) -> Result<Sides, Failure> {
@@ -274,19 +319,29 @@ fn configured(
     let mut sources = Vec::new();
     for name in names {
         let source = settings.source(name)?;
-        if source.kind == SourceKind::Api {
-            return Err(Failure::rejected(format!(
-                "source {name}: diff compares files, and this source asks an API"
-            ))
-            .remedy("use `paysweep run --dry-run`, with a window where one is wanted"));
-        }
-        let profile = prepare::profile(&source.profile)?;
-        let feed = prepare::read(&profile, &source.read, &source.files)?;
-        let spans = source.spans(prepare::profile_spans(&profile));
-        let mut rules = Rules {
-            payout_span: spans.payout_span,
-            ..source.rules.clone()
+        let prepared = Prepared::new(source)?;
+        let account = prepared.account(&Arc::new(Budget::new(None)))?;
+        let asking = match (account, choice) {
+            (None, _) => None,
+            (Some(account), WindowChoice::Range(window)) => Some(Asking {
+                account,
+                from: window.from.minus(prepared.reach()),
+                to: window.to.min(as_of.minus(prepared.spans.lag)),
+                lag: prepared.spans.lag,
+            }),
+            (Some(_), WindowChoice::Watermark) => {
+                return Err(Failure::rejected(format!(
+                    "source {name}: an API is asked for a range, and none is given"
+                ))
+                .why("diff has no memory, so it does not know how far the source was read")
+                .remedy("write --from and --to, or use `paysweep run --dry-run`"));
+            }
         };
+        let feed = match prepared.reader() {
+            Some(read) => read()?,
+            None => Feed::default(),
+        };
+        let mut rules = prepared.rules;
         if let Some(grace) = arguments.grace {
             rules.grace = PerKind::all(grace);
         }
@@ -294,6 +349,7 @@ fn configured(
             rules,
             feed,
             complete_through: claim.unwrap_or(source.complete_through),
+            asking,
         });
     }
     if settings.intents.sql.is_some() {
@@ -329,31 +385,120 @@ fn claim(
     })
 }
 
-fn compare(
-    mut side: Side,
-    intents: Intents,
+/// What is asked of one side.
+struct Question {
     window: Window,
     as_of: Instant,
-    others: &[Option<Instant>],
+    /// How far the sides before it are complete.
+    others: Vec<Option<Instant>>,
     is_last: bool,
-    answered: &HashMap<String, Standing>,
-) -> Result<Slice, Failure> {
+    standings: HashMap<String, Standing>,
+}
+
+/// Compares one side. What seems to be absent is asked for by its id before it is called so, where somebody can be asked.
+#[allow(
+    clippy::type_complexity,
+    reason = "stopped from outside, or failed by itself"
+)]
+async fn judged(
+    side: Side,
+    intents: Intents,
+    question: Question,
+    interrupt: &Interrupt,
+) -> Result<Result<Slice, Failure>, Failure> {
+    let is_whole = side.feed.asked.as_ref().is_some_and(Asked::is_whole);
+    let looking = side
+        .asking
+        .clone()
+        .filter(|_| is_whole && side.rules.can_look_up);
+    let again = looking.map(|asking| (asking, side.feed.operations.clone(), intents.clone()));
+    let rules = side.rules.clone();
+    let complete_through = side.complete_through;
+    let comparing = move || {
+        let slice = compare(side, intents, &question);
+        (slice, question)
+    };
+    let (slice, question) = interrupt.aside(comparing).await?;
+    let (slice, (asking, mut operations, intents)) = match (slice, again) {
+        (Ok(slice), Some(again)) => (slice, again),
+        (slice, _) => return Ok(slice),
+    };
+    let account = &asking.account;
+    let wanted = second_look::questions(
+        account,
+        &rules.source,
+        &slice.gathered,
+        &slice.outcome,
+        &slice.frame,
+        true,
+    );
+    if wanted.ids.is_empty() {
+        return Ok(Ok(slice));
+    }
+    let found = interrupt.or(account.look_up(&wanted.ids)).await?;
+    let Slice { mut feed, .. } = slice;
+    let broken = match found {
+        Ok(found) => {
+            second_look::take_in(found, &mut feed, &mut operations);
+            None
+        }
+        Err(failure) if failure.exit == Exit::Incomplete => {
+            Some(failure.state("nothing is called absent"))
+        }
+        Err(failure) => return Ok(Err(failure)),
+    };
+    if let Some(asked) = &mut feed.asked {
+        asked.requests = account.sent();
+        asked.not_asked = wanted.not_asked;
+        asked.broken = broken;
+    }
+    feed.operations = operations;
+    let side = Side {
+        rules,
+        feed,
+        complete_through,
+        asking: Some(asking),
+    };
+    let comparing = move || compare(side, intents, &question);
+    let slice = interrupt.aside(comparing).await?;
+    Ok(slice.map(|mut slice| {
+        second_look::tell(&mut slice.outcome, &slice.gathered, &slice.feed);
+        slice
+    }))
+}
+
+fn compare(mut side: Side, intents: Intents, question: &Question) -> Result<Slice, Failure> {
+    let Question {
+        mut window, as_of, ..
+    } = *question;
+    let mut low = Instant::MIN;
     let covered = frame::complete_through(side.complete_through, as_of, &side.feed);
+    let mut covered = covered.map(|at| at.min(window.to).min(as_of));
+    if let (Some(asking), Some(asked)) = (&side.asking, &side.feed.asked) {
+        // What a processor does not answer for is not covered, whatever the configuration claims.
+        let until = asked.whole_until.min(as_of.minus(asking.lag));
+        covered = covered.map(|at| at.min(until)).filter(|_| asked.is_whole());
+        low = asking.from;
+        if !asked.is_whole() {
+            window.to = window.to.min(asked.whole_until).max(window.from);
+        }
+    }
     let frame = Frame {
         as_of,
         window,
-        low: Instant::MIN,
-        covered: covered.map(|at| at.min(window.to).min(as_of)),
-        others_covered: others
+        low,
+        covered,
+        others_covered: question
+            .others
             .iter()
             .try_fold(Instant::MAX, |all, other| Some(all.min((*other)?))),
-        judges_unowned: is_last,
+        judges_unowned: question.is_last,
         is_feed_unchanged: false,
     };
     let operations = std::mem::take(&mut side.feed.operations);
     let recognised = recognise::recognise(operations, &StoredOperations::default(), &intents);
     let mut gathered = Gathered::without_memory(recognised, intents);
-    gathered.hear(answered);
+    gathered.hear(&question.standings);
     let outcome = judge(&gathered, &side.rules, &frame)?;
     Ok(Slice::without_memory(
         &side.rules.source,

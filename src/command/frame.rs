@@ -10,7 +10,7 @@ use crate::store::contract::Store;
 use crate::time::Instant;
 
 use super::others::Ahead;
-use super::prepare::Prepared;
+use super::prepare::{Prepared, Reads};
 use super::run::Job;
 use super::told::Told;
 
@@ -39,13 +39,14 @@ pub(crate) fn window_of(
     })
 }
 
-/// A window that is longer than one run of the source may read ends earlier; the next run goes on there.
+/// A window that is longer than one slice of the source may be ends earlier; the next slice goes on there.
 pub(crate) fn within_reach(window: Window, prepared: &Prepared<'_>) -> Window {
-    let max = prepared
-        .source
-        .access
-        .as_ref()
-        .and_then(|access| access.max_window);
+    let declared = match &prepared.reads {
+        Reads::Api(profile) => profile.http.max_window,
+        Reads::Files(_) => None,
+    };
+    let access = prepared.source.access.as_ref();
+    let max = access.and_then(|access| access.max_window).or(declared);
     match (window.basis, max) {
         (Basis::Watermark, Some(max)) => {
             let reach = window.from.plus(prepared.spans.lookback).plus(max);

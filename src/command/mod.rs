@@ -47,6 +47,7 @@ pub mod migrate;
 mod others;
 mod outside;
 mod own_side;
+mod pin;
 mod prepare;
 pub mod profiles;
 pub mod progress;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::cli::{CommonArgs, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::reconcile;
-use crate::report::RunReport;
+use crate::report::{Check, CheckStatus, RunReport};
 use crate::settings::Settings;
 use crate::settings::window::{self, WindowChoice};
 use crate::source::http::Budget;
@@ -28,7 +28,7 @@ use super::outside::Outside;
 use super::own_side::OwnSide;
 use super::prepare::Prepared;
 use super::progress::{Progress, Stage, Stages};
-use super::slice::slice;
+use super::slice::{Read, read, slice};
 use super::told::Told;
 use super::{World, carry, compose, deliver};
 
@@ -128,6 +128,18 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// The same under a run of its own.
+    fn piece(&self) -> Job<'_> {
+        Job {
+            run_id: uuid::Uuid::now_v7().to_string(),
+            owner: self.owner.clone(),
+            started_by: self.started_by.clone(),
+            interrupt: self.interrupt.clone(),
+            budget: Arc::clone(&self.budget),
+            ..*self
+        }
+    }
+
     /// What a report says of the run itself.
     pub(super) fn facts(&self, finished_at: Instant) -> compose::RunFacts<'_> {
         compose::RunFacts {
@@ -412,15 +424,7 @@ async fn slices<S: Store + Outbox>(
                 }
             }
         }
-        match store.carried(&owners, job.as_of).await {
-            Ok(owed) => told.carry(owed),
-            Err(failure) => {
-                told.fail(&prepared.source.name, failure.state("nothing was written"));
-                claims.extend(claim);
-                continue;
-            }
-        }
-        let outcome = slice(
+        let read = catch_up(
             store,
             job,
             prepared,
@@ -432,6 +436,25 @@ async fn slices<S: Store + Outbox>(
             progress,
         )
         .await;
+        match store.carried(&owners, job.as_of).await {
+            Ok(owed) => told.carry(owed),
+            Err(failure) => {
+                told.fail(&prepared.source.name, failure.state("nothing was written"));
+                claims.extend(claim);
+                continue;
+            }
+        }
+        let outcome = match read {
+            Ok(read) => {
+                let claim = claim.as_ref();
+                let (own_side, ahead) = (&mut own_side, &mut ahead);
+                slice(
+                    store, job, prepared, read, is_last, own_side, claim, told, ahead, progress,
+                )
+                .await
+            }
+            Err(failure) => Err(failure),
+        };
         claims.extend(claim);
         match outcome {
             Ok(slice) => told.slices.push(slice),
@@ -457,6 +480,109 @@ async fn slices<S: Store + Outbox>(
         return Err(told.failures.remove(worst));
     }
     Ok(())
+}
+
+/// Reads a source. Where more time has passed than one slice reads, slices before the last one are judged and written, each
+/// under a run of its own that this run tells; what is given back is the last one, or the one that broke off. So what was
+/// written is not read again, whatever happens to the rest.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the straight line names everything that flows into it"
+)]
+async fn catch_up<S: Store + Outbox>(
+    store: &mut S,
+    job: &Job<'_>,
+    prepared: &Prepared<'_>,
+    is_last: bool,
+    own_side: &mut OwnSide,
+    claim: Option<&Claim>,
+    told: &mut Told,
+    ahead: &mut Ahead,
+    progress: &mut Progress,
+) -> Result<Read, Failure> {
+    let mut pieces = 0_u64;
+    let mut is_in_pieces = true;
+    loop {
+        let read = read(
+            store,
+            job,
+            prepared,
+            is_in_pieces,
+            own_side,
+            claim,
+            progress,
+        )
+        .await?;
+        if claim.is_none() || !read.is_piece() {
+            if pieces > 0 {
+                told.checks.push(caught_up(&prepared.source.name, pieces));
+            }
+            return Ok(read);
+        }
+        let piece = job.piece();
+        begin_piece(store, &piece, &prepared.source.name).await?;
+        let judged = slice(
+            store, &piece, prepared, read, is_last, own_side, claim, told, ahead, progress,
+        )
+        .await;
+        let exit = match &judged {
+            Err(failure) => failure.exit,
+            Ok(judged) if judged.has_found() => Exit::Differences,
+            Ok(_) => Exit::Ok,
+        };
+        let end = RunEnd {
+            run_id: &piece.run_id,
+            finished_at: job.started_at,
+            exit_code: exit.code(),
+            outcome: PIECE,
+            report_json: None,
+            is_completed: true,
+        };
+        store.finish_run(&end).await?;
+        let judged = judged?;
+        pieces += 1;
+        if let Some(broken) = judged.feed.asked.and_then(|asked| asked.broken) {
+            return Err(broken);
+        }
+        // Where nothing shows how far the source is complete, a piece leads nowhere: the rest is read at once.
+        is_in_pieces = judged.watermark_after > judged.watermark_before;
+    }
+}
+
+/// The outcome of a run that judged one piece of a long way, and is told by another one.
+const PIECE: &str = "piece";
+
+async fn begin_piece<S: Store>(
+    store: &mut S,
+    piece: &Job<'_>,
+    source: &str,
+) -> Result<(), Failure> {
+    let start = RunStart {
+        run_id: &piece.run_id,
+        command: "run",
+        sources: &[source.to_owned()],
+        as_of: piece.as_of,
+        started_at: piece.started_at,
+        version: env!("CARGO_PKG_VERSION"),
+        config_hash: &piece.settings.digest,
+        run_key: None,
+        started_by: &piece.started_by,
+        owner: &piece.owner,
+        ttl: piece.settings.lease,
+    };
+    store.begin(&start).await?;
+    Ok(())
+}
+
+fn caught_up(source: &str, pieces: u64) -> Check {
+    Check {
+        name: format!("catching up {source}"),
+        status: CheckStatus::Info,
+        detail: format!(
+            "{pieces} earlier stretches were judged and written one by one; what they found is told as carried, and the figures \
+             are those of the last"
+        ),
+    }
 }
 
 /// The same for another source.

@@ -36,6 +36,7 @@ pub(super) fn questions(
     gathered: &Gathered,
     outcome: &Outcome,
     frame: &Frame,
+    only_absent: bool,
 ) -> Questions {
     let mut seen = HashSet::new();
     let mut questions = Questions::default();
@@ -67,6 +68,9 @@ pub(super) fn questions(
         if is_ours && is_out_of_reach && intent.status.is_open() && !linked.contains(&row) {
             open.push(row);
         }
+    }
+    if only_absent {
+        return questions;
     }
     let rows = &gathered.recognised;
     for (operation, seen) in rows.operations.iter().zip(&rows.seen) {

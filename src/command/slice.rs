@@ -5,10 +5,11 @@ use crate::intents::merge::Merged;
 use crate::intents::sql::table::SqlTable;
 use crate::model::operation::Operations;
 use crate::model::repair::{Repair, RepairState};
-use crate::model::run::{Basis, Watermark};
+use crate::model::run::{Basis, Watermark, Window};
 use crate::money::Money;
 use crate::reconcile::rules::Frame;
 use crate::reconcile::{self, Outcome};
+use crate::source::api::Account;
 use crate::source::feed::{Asked, Feed};
 use crate::store::contract::{
     Claim, Commit, IntentChanges, Link, Outbox, Receipt, RepairFilter, Store,
@@ -19,31 +20,45 @@ use super::gather::{Gathered, Ours, Question, gather};
 use super::held::{beside, renew, while_held};
 use super::others::{self, Ahead};
 use super::own_side::OwnSide;
+use super::pin::Pinning;
 use super::prepare::Prepared;
 use super::progress::{Progress, Stage};
 use super::run::Job;
 use super::told::{Slice, Told};
 use super::{carry, compose, second_look};
 
-/// Everything of one source, or nothing of it.
+/// What was read of a source, and what it is to be judged with.
+pub(super) struct Read {
+    stored: Option<Watermark>,
+    /// Where everything stands when something fails from here on.
+    stays: String,
+    pinning: Pinning,
+    account: Option<Account>,
+    window: Window,
+    feed: Feed,
+}
+
+impl Read {
+    /// Whether more time has passed than one slice reads, and everything of this one is there: another slice follows.
+    pub(super) fn is_piece(&self) -> bool {
+        let asked = self.feed.asked.as_ref();
+        asked.is_some_and(|asked| asked.is_behind && asked.is_whole())
+    }
+}
+
+/// Reads one source from its watermark on, or what was chosen of it: whole, or a piece no longer than one slice may be.
 ///
 /// # Errors
-/// Whatever keeps this source from being judged; nothing of it is written then.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the straight line names everything that flows into it"
-)]
-pub(super) async fn slice<S: Store + Outbox>(
+/// Whatever keeps this source from being read; nothing of it is written then.
+pub(super) async fn read<S: Store>(
     store: &mut S,
     job: &Job<'_>,
     prepared: &Prepared<'_>,
-    is_last: bool,
+    is_in_pieces: bool,
     own_side: &mut OwnSide,
     claim: Option<&Claim>,
-    told: &Told,
-    ahead: &mut Ahead,
     progress: &mut Progress,
-) -> Result<Slice, Failure> {
+) -> Result<Read, Failure> {
     let source = prepared.source;
     let stored = store.watermark(&source.name).await?;
     let stays = match &stored {
@@ -53,17 +68,27 @@ pub(super) async fn slice<S: Store + Outbox>(
         ),
         None => format!("nothing was written; {} has no watermark yet", source.name),
     };
-    let account = prepared
-        .account(&job.budget)
-        .map_err(|failure| failure.state(stays.clone()))?;
-    // Who may ask for single rows judges twice, and so lends the rows of a file only.
-    let ours = own_side.lend(is_last && account.is_none());
-    let (wanted, window) = window_of(job, prepared, stored.as_ref())
-        .map(|window| ours.bounded(window))
-        .map(|window| (window, within_reach(window, prepared)))
-        .map_err(|failure| failure.state(stays.clone()))?;
+    let staying = |failure: Failure| failure.state(stays.clone());
+    let mut pinning = Pinning::of(store, source).await.map_err(staying)?;
+    let account = prepared.account(&job.budget).map_err(staying)?;
+    let wanted = window_of(job, prepared, stored.as_ref())
+        .map(|window| own_side.lend(false).bounded(window))
+        .map_err(staying)?;
+    // A dry run commits no piece that another one could go on from.
+    let window = if is_in_pieces && !job.is_dry_run {
+        within_reach(wanted, prepared)
+    } else {
+        wanted
+    };
     progress.stage(Stage::Fetch, &format!("reading {}", source.name), None);
     let interrupt = &job.interrupt;
+    if let Some(account) = &account {
+        let asking = async { interrupt.or(account.identify()).await.flatten() };
+        let found = while_held(store, job.settings, claim, asking).await;
+        found
+            .and_then(|told| told.map_or(Ok(()), |told| pinning.told(&told)))
+            .map_err(staying)?;
+    }
     let read = match (&account, prepared.reader()) {
         (Some(account), _) if account.has_reports() => {
             // A range by hand reads them from the first one.
@@ -81,7 +106,7 @@ pub(super) async fn slice<S: Store + Outbox>(
         }
         (Some(account), _) => {
             let (from, to) = (window.from, window.to.max(window.from));
-            let reading = async { interrupt.or(account.read(from, to)).await.flatten() };
+            let reading = async { interrupt.or(account.read_window(from, to)).await.flatten() };
             while_held(store, job.settings, claim, reading).await
         }
         (None, Some(reader)) => {
@@ -92,19 +117,62 @@ pub(super) async fn slice<S: Store + Outbox>(
     };
     let mut feed = read
         .and_then(|feed| follows(feed, stored.as_ref(), window))
-        .map_err(|failure| failure.state(stays.clone()))?;
+        .map_err(staying)?;
     if let Some(asked) = &mut feed.asked {
         asked.is_behind = window.to < wanted.to;
-    }
-    if let Some(broken) = feed.asked.as_mut().and_then(|asked| asked.broken.take()) {
-        let state = format!("nothing is called absent; {stays}").replace(
-            "nothing was written; ",
-            "what was whole before it is judged; ",
-        );
-        if let Some(asked) = &mut feed.asked {
+        if !asked.account.is_empty() {
+            pinning.told(&asked.account).map_err(staying)?;
+        }
+        if let Some(broken) = asked.broken.take() {
+            let state = format!("nothing is called absent; {stays}").replace(
+                "nothing was written; ",
+                "what was whole before it is judged; ",
+            );
             asked.broken = Some(broken.state(state));
         }
     }
+    Ok(Read {
+        stored,
+        stays,
+        pinning,
+        account,
+        window,
+        feed,
+    })
+}
+
+/// Everything that was read of one source is judged and written, or nothing of it.
+///
+/// # Errors
+/// Whatever keeps this source from being judged; nothing of it is written then.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the straight line names everything that flows into it"
+)]
+pub(super) async fn slice<S: Store + Outbox>(
+    store: &mut S,
+    job: &Job<'_>,
+    prepared: &Prepared<'_>,
+    read: Read,
+    is_last: bool,
+    own_side: &mut OwnSide,
+    claim: Option<&Claim>,
+    told: &Told,
+    ahead: &mut Ahead,
+    progress: &mut Progress,
+) -> Result<Slice, Failure> {
+    let Read {
+        stored,
+        stays,
+        pinning,
+        account,
+        window,
+        mut feed,
+    } = read;
+    let source = prepared.source;
+    let interrupt = &job.interrupt;
+    // Who may ask for single rows judges twice, and so lends the rows of a file only.
+    let ours = own_side.lend(is_last && account.is_none());
     let mut frame = frame(
         store,
         job,
@@ -141,7 +209,16 @@ pub(super) async fn slice<S: Store + Outbox>(
         .of(store, &mut frame, operations, ours, ahead, progress)
         .await?;
     if let (Some(account), Some(mut operations)) = (looking, again) {
-        let questions = second_look::questions(&account, &source.name, &gathered, &outcome, &frame);
+        // What is still open is asked for once, with the last piece of a long way.
+        let is_piece = feed.asked.as_ref().is_some_and(|asked| asked.is_behind);
+        let questions = second_look::questions(
+            &account,
+            &source.name,
+            &gathered,
+            &outcome,
+            &frame,
+            is_piece,
+        );
         if !questions.ids.is_empty() {
             progress.step("asking for single rows", None);
             let asking = async {
@@ -200,15 +277,15 @@ pub(super) async fn slice<S: Store + Outbox>(
             let stored = stored.as_ref();
             let advance = advance.as_ref();
             let writing = commit(
-                store, job, claim, stored, &gathered, &outcome, advance, &feed,
+                store, job, claim, stored, &gathered, &outcome, advance, &feed, &pinning,
             );
             match interrupt.or(writing).await {
                 Ok(written) => written?,
                 Err(stopped) => {
-                    has_taken_hold(store, claim, stopped, &stays).await?;
+                    has_taken_hold(store, job, claim, stopped, &stays).await?;
                     // Written before: this gives the answer that was left behind.
                     commit(
-                        store, job, claim, stored, &gathered, &outcome, advance, &feed,
+                        store, job, claim, stored, &gathered, &outcome, advance, &feed, &pinning,
                     )
                     .await?
                 }
@@ -362,12 +439,13 @@ impl Judgement<'_, '_> {
 /// its claim until it has ended one way or the other, so giving the source back waits for that.
 async fn has_taken_hold<S: Store + Outbox>(
     store: &mut S,
+    job: &Job<'_>,
     claim: &Claim,
     stopped: Failure,
     stays: &str,
 ) -> Result<(), Failure> {
     let settled = match store.release(claim).await {
-        Ok(()) => store.is_committed(&claim.run_id, &claim.source).await,
+        Ok(()) => store.is_committed(&job.run_id, &claim.source).await,
         Err(failure) => Err(failure),
     };
     match settled {
@@ -403,6 +481,7 @@ async fn commit<S: Store + Outbox>(
     outcome: &Outcome,
     advance: Option<&Watermark>,
     feed: &Feed,
+    pinning: &Pinning,
 ) -> Result<Receipt, Failure> {
     let merged = &gathered.merged;
     // One operation answers an intent; where one is stored already, a further one is a member beside it.
@@ -461,6 +540,7 @@ async fn commit<S: Store + Outbox>(
                 repairs: &outcome.repairs,
                 on_conflict: &on_conflict,
                 advance_to: advance,
+                pin: pinning.to_write(),
                 totals_json: &totals,
             },
         )

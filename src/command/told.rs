@@ -101,6 +101,11 @@ impl Slice {
 }
 
 impl Slice {
+    /// Whether anything differed.
+    pub(super) fn has_found(&self) -> bool {
+        !self.outcome.findings.is_empty() || !self.conflict_breaks.is_empty()
+    }
+
     /// Lag and lookback in seconds, where this run went on from a stored watermark.
     pub(super) fn spans_of_next_run(&self) -> Option<(i64, i64)> {
         const MICROS_PER_SECOND: i64 = 1_000_000;

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{CommonArgs, WatermarkArgs, WatermarkCommand};
+use crate::cli::{CommonArgs, RepinArgs, WatermarkArgs, WatermarkCommand};
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState};
-use crate::model::run::Watermark;
+use crate::model::run::{Pin, Watermark};
 use crate::reconcile;
 use crate::report::Format;
 use crate::settings::{Settings, SourceSettings, Spans};
-use crate::store::contract::{Note, RunEnd, RunStart, Store};
+use crate::store::any::AnyStore;
+use crate::store::contract::{Claim, Note, RunEnd, RunStart, Store};
 use crate::time::{Instant, parse_point};
 
 use super::breaks::pretty;
@@ -30,6 +31,7 @@ pub async fn execute(
         WatermarkCommand::Rewind(arguments) => {
             move_to(&settings, arguments, false, common, world).await?
         }
+        WatermarkCommand::Repin(arguments) => repin(&settings, arguments, common, world).await?,
     }
     Ok(Exit::Ok)
 }
@@ -44,6 +46,10 @@ async fn show(
     let mut text = String::new();
     for name in super::source_names(settings, common)? {
         let source = settings.source(&name)?;
+        let pin = store.pin(&name).await?;
+        let pinned = pin.as_ref().map(
+            |pin| json!({ "account": pin.account, "declared": pin.declared, "mode": pin.mode }),
+        );
         match store.watermark(&name).await? {
             Some(mark) => {
                 text.push_str(&format!(
@@ -52,7 +58,7 @@ async fn show(
                 ));
                 lines.push(json!({
                     "source": name, "watermark": mark.hi.to_string(), "low": mark.low.to_string(),
-                    "as_of": mark.as_of.to_string(), "run_id": mark.run_id,
+                    "as_of": mark.as_of.to_string(), "run_id": mark.run_id, "pin": pinned,
                 }));
             }
             None => {
@@ -60,8 +66,11 @@ async fn show(
                     "{name}: not read yet; starts at {}\n",
                     source.start
                 ));
-                lines.push(json!({ "source": name, "watermark": Value::Null, "start": source.start.to_string() }));
+                lines.push(json!({ "source": name, "watermark": Value::Null, "start": source.start.to_string(), "pin": pinned }));
             }
+        }
+        if let Some(pin) = &pin {
+            text.push_str(&format!("{name}: pinned to {}\n", shown(pin)));
         }
     }
     match common.format() {
@@ -78,15 +87,7 @@ async fn move_to(
     world: &mut World<'_>,
 ) -> Result<(), Failure> {
     let state = "nothing was written";
-    let [name] =
-        super::source_names(settings, common)?
-            .try_into()
-            .map_err(|names: Vec<String>| {
-                Failure::rejected("a watermark belongs to one source")
-                    .why(format!("configured: {}", names.join(", ")))
-                    .remedy("name it with --source NAME")
-                    .state(state)
-            })?;
+    let name = one_source(settings, common)?;
     let source = settings.source(&name)?;
     let now = crate::settings::window::as_of(
         common.as_of.as_deref(),
@@ -111,29 +112,12 @@ async fn move_to(
     })?;
     let gap = is_forward.then(|| gap(source, from, to, now, &arguments.reason));
     let mark = moved(stored.as_ref(), source, spans, is_forward, to, now);
-    let run_id = uuid::Uuid::now_v7().to_string();
     let command = if is_forward {
         "watermark set"
     } else {
         "watermark rewind"
     };
-    let names = [name.clone()];
-    store
-        .begin(&RunStart {
-            run_id: &run_id,
-            command,
-            sources: &names,
-            as_of: now,
-            started_at: (world.clock)(),
-            version: env!("CARGO_PKG_VERSION"),
-            config_hash: &settings.digest,
-            run_key: None,
-            started_by: &super::named_person(world),
-            owner: &run_id,
-            ttl: settings.lease,
-        })
-        .await?;
-    let claim = store.claim(&name, &run_id, &run_id, settings.lease).await?;
+    let claim = begin(&mut store, settings, &name, command, now, world).await?;
     let by = super::person(world);
     let written = store
         .set_watermark(
@@ -149,16 +133,7 @@ async fn move_to(
         .await;
     store.release(&claim).await?;
     written?;
-    let end = RunEnd {
-        run_id: &run_id,
-        finished_at: (world.clock)(),
-        exit_code: 0,
-        outcome: "moved",
-        report_json: None,
-        is_completed: true,
-    };
-    store.finish_run(&end).await?;
-    store.mark_reported(&[&run_id], &[&name], &run_id).await?;
+    end(&mut store, &claim, "moved", world).await?;
     let mut text = format!("{name}: watermark moved from {from} to {to}\n");
     if let Some(gap) = gap {
         text.push_str(&format!(
@@ -167,6 +142,110 @@ async fn move_to(
         ));
     }
     world.say(&text)
+}
+
+/// The one source that is meant.
+fn one_source(settings: &Settings, common: &CommonArgs) -> Result<String, Failure> {
+    let names = super::source_names(settings, common)?;
+    let [name] = names.try_into().map_err(|names: Vec<String>| {
+        Failure::rejected("a watermark belongs to one source")
+            .why(format!("configured: {}", names.join(", ")))
+            .remedy("name it with --source NAME")
+            .state("nothing was written")
+    })?;
+    Ok(name)
+}
+
+/// Begins what is done to a source by hand, and takes it.
+async fn begin(
+    store: &mut AnyStore,
+    settings: &Settings,
+    name: &str,
+    command: &str,
+    now: Instant,
+    world: &mut World<'_>,
+) -> Result<Claim, Failure> {
+    let run_id = uuid::Uuid::now_v7().to_string();
+    store
+        .begin(&RunStart {
+            run_id: &run_id,
+            command,
+            sources: &[name.to_owned()],
+            as_of: now,
+            started_at: (world.clock)(),
+            version: env!("CARGO_PKG_VERSION"),
+            config_hash: &settings.digest,
+            run_key: None,
+            started_by: &super::named_person(world),
+            owner: &run_id,
+            ttl: settings.lease,
+        })
+        .await?;
+    store.claim(name, &run_id, &run_id, settings.lease).await
+}
+
+/// Records that it is done.
+async fn end(
+    store: &mut AnyStore,
+    claim: &Claim,
+    outcome: &str,
+    world: &mut World<'_>,
+) -> Result<(), Failure> {
+    let run_id = claim.run_id.as_str();
+    let end = RunEnd {
+        run_id,
+        finished_at: (world.clock)(),
+        exit_code: 0,
+        outcome,
+        report_json: None,
+        is_completed: true,
+    };
+    store.finish_run(&end).await?;
+    store
+        .mark_reported(&[run_id], &[&claim.source], run_id)
+        .await
+}
+
+/// Lets go of the account and mode of a source: the next run pins what it finds.
+async fn repin(
+    settings: &Settings,
+    arguments: &RepinArgs,
+    common: &CommonArgs,
+    world: &mut World<'_>,
+) -> Result<(), Failure> {
+    let name = one_source(settings, common)?;
+    let now = (world.clock)();
+    let mut store = super::store(settings).await?;
+    let claim = begin(&mut store, settings, &name, "watermark repin", now, world).await?;
+    let by = super::person(world);
+    let note = Note {
+        reason: &arguments.reason,
+        by: &by,
+        at: now,
+    };
+    let let_go = store.unpin(&claim, &note).await;
+    store.release(&claim).await?;
+    let let_go = let_go?;
+    end(&mut store, &claim, "unpinned", world).await?;
+    world.say(&match let_go {
+        Some(pin) => format!(
+            "{name}: is no longer pinned to {}; the next run pins what it finds\n",
+            shown(&pin)
+        ),
+        None => format!("{name}: was not pinned; the next run pins what it finds\n"),
+    })
+}
+
+/// A pin as people read it.
+fn shown(pin: &Pin) -> String {
+    let mut text = format!("{} mode", pin.mode);
+    if !pin.account.is_empty() {
+        text.push_str(&format!(", account {}", pin.account));
+    }
+    if !pin.declared.is_empty() && pin.declared != pin.account {
+        text.push_str(&format!(", account = \"{}\"", pin.declared));
+    }
+    text
 }
 
 fn refuse(is_forward: bool, from: Instant, to: Instant, now: Instant) -> Result<(), Failure> {

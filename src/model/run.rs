@@ -70,6 +70,17 @@ pub struct Watermark {
     pub run_id: String,
 }
 
+/// Whose account a source reads, and of which mode: what its first run found, and every later one has to find again.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Pin {
+    /// As the processor calls the account; empty = it does not say.
+    pub account: String,
+    /// `account` of the source, as it is configured, which is part of the identity of rows; empty = none.
+    pub declared: String,
+    /// `live` or `test`; empty = let go by hand, so that the next run pins anew.
+    pub mode: String,
+}
+
 /// Sums of one currency, in minor units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Total {

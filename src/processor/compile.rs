@@ -428,6 +428,7 @@ impl Compiler<'_> {
             ("auth", &wire.auth),
             ("request", &wire.request),
             ("lookup", &wire.lookup),
+            ("account", &wire.account),
             ("fanout", &wire.fanout),
             ("job", &wire.job),
             ("probe", &wire.probe),

@@ -30,6 +30,7 @@ pub(super) struct ProfileWire {
     pub auth: Option<IgnoredAny>,
     pub request: Option<IgnoredAny>,
     pub lookup: Option<IgnoredAny>,
+    pub account: Option<IgnoredAny>,
     pub fanout: Option<IgnoredAny>,
     pub job: Option<IgnoredAny>,
     pub probe: Option<IgnoredAny>,

@@ -616,7 +616,7 @@ fn carried(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
     page.section(
         "Carried: ",
         &format!(
-            "{} and {} of {} whose report did not get out",
+            "{} and {} of {} that no report has told yet",
             count(carried.breaks.len(), "break", "breaks"),
             count(carried.repairs.len(), "repair", "repairs"),
             count(carried.runs.len(), "run", "runs")

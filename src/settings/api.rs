@@ -26,6 +26,7 @@ pub(super) const KEYS: &[&str] = &[
     "patience",
     "first_report",
     "max_window",
+    "events",
 ];
 
 /// What only a source of files may hold.
@@ -72,6 +73,10 @@ pub(super) fn access(
     {
         return Err(value.error("has to be longer than nothing"));
     }
+    access.events = match table.get("events") {
+        Some(value) => value.boolean()?,
+        None => false,
+    };
     access.patience = table
         .get("patience")
         .map(|value| value.span())

@@ -42,6 +42,8 @@ pub struct Feed {
 pub struct Asked {
     /// Who was asked.
     pub host: String,
+    /// As the processor calls the account; empty = it does not say.
+    pub account: String,
     /// Requests that were sent, those included that failed.
     pub requests: u64,
     /// Pages that were read.

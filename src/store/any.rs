@@ -10,7 +10,7 @@ use super::postgres::PostgresStore;
 use super::sqlite::SqliteStore;
 use crate::exit::Failure;
 use crate::model::breaks::{Break, CloseAs};
-use crate::model::run::Watermark;
+use crate::model::run::{Pin, Watermark};
 use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::time::{Instant, Span};
 
@@ -44,6 +44,8 @@ delegate! { Store:
     fn release(claim: &Claim) -> ();
     fn watermark(source: &str) -> Option<Watermark>;
     fn set_watermark(claim: &Claim, to: &Watermark, note: &Note<'_>, gap: Option<&Break>) -> ();
+    fn pin(source: &str) -> Option<Pin>;
+    fn unpin(claim: &Claim, note: &Note<'_>) -> Option<Pin>;
     fn counts(source: &str, scope: &str) -> Counts;
     fn operations(source: &str, selection: OperationSelection<'_>) -> StoredOperations;
     fn intents(scope: &str, seen_from: &str, selection: IntentSelection<'_>) -> StoredIntents;

@@ -26,7 +26,7 @@ use crate::model::breaks::{Break, BreakClass, BreakState, CloseAs};
 use crate::model::intent::{IntentStatus, Intents};
 use crate::model::operation::Operations;
 use crate::model::repair::{Repair, RepairState};
-use crate::model::run::Watermark;
+use crate::model::run::{Pin, Watermark};
 use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::model::text::Text;
 use crate::model::verdict::Rule;
@@ -370,6 +370,8 @@ pub struct Commit<'a> {
     pub on_conflict: &'a dyn Fn(&Repair) -> Break,
     /// Where the watermark goes; `None` = it stays.
     pub advance_to: Option<&'a Watermark>,
+    /// Whose account was read, where that is to be remembered; `None` = as it is.
+    pub pin: Option<&'a Pin>,
     /// Control totals of the slice.
     pub totals_json: &'a str,
 }
@@ -482,6 +484,12 @@ pub trait Store {
         note: &Note<'_>,
         gap: Option<&Break>,
     ) -> Result<(), Failure>;
+
+    /// Whose account a source reads; `None` = no run has told, or it was let go.
+    async fn pin(&mut self, source: &str) -> Result<Option<Pin>, Failure>;
+
+    /// Lets the pin of a claimed source go by hand, with an audit row; answers what it was.
+    async fn unpin(&mut self, claim: &Claim, note: &Note<'_>) -> Result<Option<Pin>, Failure>;
 
     /// How many rows are stored.
     async fn counts(&mut self, source: &str, scope: &str) -> Result<Counts, Failure>;

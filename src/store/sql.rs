@@ -9,6 +9,7 @@
 //! | `breaks`, `repairs` | what differs and what is done about it, as a run writes it |
 //! | `open_items`, `ledger` | the same as it stands, and what persons say of it |
 //! | `runs` | history and watermarks |
+//! | `pins` | whose account a source reads |
 //! | `chain` | the seal on every step of the ledger |
 //! | `claims` | repairs on their way into a table of the company's own |
 //! | `commit` | the one transaction of a run |
@@ -32,6 +33,7 @@ mod lease;
 mod ledger;
 mod open_items;
 mod operations;
+mod pins;
 mod repairs;
 mod runs;
 
@@ -44,7 +46,7 @@ use super::contract::{
 };
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, CloseAs};
-use crate::model::run::Watermark;
+use crate::model::run::{Pin, Watermark};
 use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::time::{Instant, Span};
 
@@ -134,6 +136,20 @@ impl<D: Database> Store for SqlStore<D> {
         self.database
             .write("moving the watermark", Repeat::Doubles, async |session| {
                 runs::set_watermark(session, claim, to, note, gap).await
+            })
+            .await
+    }
+
+    async fn pin(&mut self, source: &str) -> Result<Option<Pin>, Failure> {
+        self.database
+            .read(async |session| pins::pin(session, source).await)
+            .await
+    }
+
+    async fn unpin(&mut self, claim: &Claim, note: &Note<'_>) -> Result<Option<Pin>, Failure> {
+        self.database
+            .write("letting a pin go", Repeat::Doubles, async |session| {
+                pins::unpin(session, claim, note).await
             })
             .await
     }

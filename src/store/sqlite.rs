@@ -237,6 +237,7 @@ mod tests {
             repairs: &[],
             on_conflict: &|_| unreachable!("there are no repairs"),
             advance_to: None,
+            pin: None,
             totals_json: "{}",
         };
         let failure = store.commit(&claim, &commit).await.expect_err("no space");

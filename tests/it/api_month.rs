@@ -358,7 +358,8 @@ fn a_month_by_the_api_and_by_the_export_has_one_verdict() {
     let spans = "start = \"2026-03-01T00:00:00Z\"\nlag = \"2m\"\nlookback = \"24h\"\npayout_span = \"10d\"\nreference = [\"payment_metadata[order]\"]\n";
 
     let fake = api(&month);
-    let asked = stripe(&fake, "");
+    // In one piece, so that one report tells all of it.
+    let asked = stripe(&fake, "max_window = \"60d\"");
     let text = std::fs::read_to_string(asked.path("paysweep.toml")).expect("a configuration");
     let text = text
         .replace("start = \"2026-03-09T00:00:00Z\"\n", "")

@@ -96,6 +96,10 @@ pub(crate) struct Shelf {
     arrivals: Vec<(usize, String, Value)>,
     /// Which request of which path goes wrong, and how often.
     faults: Vec<Planned>,
+    /// From which instant on the pages of a path go wrong.
+    broken_from: Option<(String, i64, Fault)>,
+    /// Whose account it is; null = nobody is told.
+    pub(crate) account: Value,
     /// Everything that was asked.
     pub(crate) asked: Vec<Asked>,
     /// How often a path was asked for a page that was not asked for before.
@@ -179,9 +183,15 @@ impl Fake {
         });
     }
 
+    /// Every page of a path that is asked for from an instant on goes wrong.
+    pub(crate) fn fails_from(&self, path: &str, from: i64, fault: Fault) {
+        self.shelf().broken_from = Some((path.to_owned(), from, fault));
+    }
+
     /// Everything is in order from now on.
     pub(crate) fn heals(&self) {
         self.shelf().faults.clear();
+        self.shelf().broken_from = None;
     }
 
     /// Anybody may ask.
@@ -225,6 +235,13 @@ fn serve(mut stream: TcpStream, shelf: &Mutex<Shelf>, handler: &Mutex<Handler>) 
                 planned.left -= 1;
                 planned.fault
             });
+        let later = shelf.broken_from.as_ref().filter(|(path, from, _)| {
+            let asked_from = asked
+                .of("created[gte]")
+                .and_then(|at| at.parse::<i64>().ok());
+            *path == asked.path && asked_from.is_some_and(|at| at >= *from)
+        });
+        let fault = fault.or(later.map(|(_, _, fault)| *fault));
         let handler = handler.lock().expect("nobody panicked");
         let is_known = shelf.is_open || is_known(&asked);
         let answer = if is_known {
@@ -439,7 +456,7 @@ fn decoded(text: &str) -> String {
 }
 
 /// A list or an object, as Stripe answers.
-fn stripe(asked: &Asked, shelf: &Shelf) -> (u16, Value) {
+pub(crate) fn stripe(asked: &Asked, shelf: &Shelf) -> (u16, Value) {
     if asked.method != "GET" {
         return (
             405,
@@ -466,6 +483,9 @@ fn stripe(asked: &Asked, shelf: &Shelf) -> (u16, Value) {
     if known.iter().any(|name| asked.path == format!("/v1/{name}")) {
         return list(asked, &[], &expand, shelf);
     }
+    if asked.path == "/v1/account" && !shelf.account.is_null() {
+        return (200, shelf.account.clone());
+    }
     let id = asked.path.rsplit('/').next().unwrap_or_default();
     match object(shelf, id) {
         Some(found) if asked.path.matches('/').count() == 3 => {
@@ -491,6 +511,7 @@ fn list(asked: &Asked, rows: &[Value], expand: &[&str], shelf: &Shelf) -> (u16, 
         "ending_before",
         "expand[]",
         "payout",
+        "types[]",
         "created[gt]",
         "created[gte]",
         "created[lt]",
@@ -508,6 +529,12 @@ fn list(asked: &Asked, rows: &[Value], expand: &[&str], shelf: &Shelf) -> (u16, 
             .of(name)
             .map(|text| text.parse::<i64>().expect("whole seconds"))
     };
+    let types: Vec<&str> = asked
+        .query
+        .iter()
+        .filter(|(name, _)| name == "types[]")
+        .map(|(_, kind)| kind.as_str())
+        .collect();
     let mut found: Vec<&Value> = rows
         .iter()
         .filter(|row| {
@@ -519,6 +546,10 @@ fn list(asked: &Asked, rows: &[Value], expand: &[&str], shelf: &Shelf) -> (u16, 
                 && asked
                     .of("payout")
                     .is_none_or(|payout| row["_payout"] == payout)
+                && (types.is_empty()
+                    || row["type"]
+                        .as_str()
+                        .is_some_and(|kind| types.contains(&kind)))
         })
         .collect();
     // Newest first; of one second, those that came later first.

@@ -7,9 +7,13 @@
 
 mod alerts;
 mod api;
+mod api_diff;
+mod api_events;
 mod api_faults;
 mod api_month;
+mod api_pieces;
 mod api_profiles;
+mod api_reports;
 mod api_rest;
 mod apply;
 mod breaks;
@@ -31,10 +35,12 @@ mod interrupts;
 mod ledger;
 mod mariadb;
 mod nights;
+mod pins;
 mod pooler;
 mod postgres;
 mod races;
 mod recovery;
+mod referee;
 mod report;
 mod scene;
 mod server;

@@ -9,7 +9,7 @@ use paysweep::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, C
 use paysweep::model::intent::{Intent, IntentKind, IntentStatus, Intents};
 use paysweep::model::operation::{Operation, OperationKind, OperationStatus, Operations};
 use paysweep::model::repair::{Repair, RepairAction, RepairSide, RepairState};
-use paysweep::model::run::Watermark;
+use paysweep::model::run::{Pin, Watermark};
 use paysweep::model::verdict::Rule;
 use paysweep::money::{Currency, Money};
 use paysweep::store::contract::{
@@ -175,6 +175,7 @@ pub(crate) fn nothing<'a>(run_id: &'a str, operations: &'a Operations) -> Commit
         repairs: &[],
         on_conflict: &conflict,
         advance_to: None,
+        pin: None,
         totals_json: "{}",
     }
 }
@@ -228,6 +229,7 @@ on_every_engine! {
     a_run_key_has_four_outcomes,
     the_watermark_never_decreases_and_a_moved_one_refuses_the_commit,
     a_watermark_set_by_hand_goes_either_way_and_leaves_its_gap,
+    a_pin_comes_with_a_commit_and_goes_by_hand,
     a_repair_writes_the_row_once_and_closes_its_break,
     a_sticky_break_stays_open_after_its_repair_until_a_person_closes_it,
     a_row_that_changed_under_its_repair_is_not_overwritten,
@@ -682,6 +684,38 @@ async fn a_watermark_set_by_hand_goes_either_way_and_leaves_its_gap(mut store: i
         open_breaks(&mut store).await,
         [("gap".to_owned(), BreakState::Open)]
     );
+}
+
+async fn a_pin_comes_with_a_commit_and_goes_by_hand(mut store: impl Store) {
+    let rows = Operations::default();
+    let pin = |account: &str| Pin {
+        account: account.to_owned(),
+        declared: "main".to_owned(),
+        mode: "live".to_owned(),
+    };
+    assert_eq!(store.pin(SOURCE).await.expect("an answer"), None);
+    for (run, written, known) in [
+        ("r1", Some(pin("")), Some(pin(""))),
+        ("r2", Some(pin("acct_1")), Some(pin("acct_1"))),
+        ("r3", None, Some(pin("acct_1"))),
+    ] {
+        let commit_with = Commit {
+            pin: written.as_ref(),
+            ..nothing(run, &rows)
+        };
+        commit(&mut store, &commit_with).await;
+        assert_eq!(store.pin(SOURCE).await.expect("an answer"), known, "{run}");
+    }
+    let held = claim(&mut store, "r4").await;
+    for let_go in [Some(pin("acct_1")), None] {
+        let answer = store.unpin(&held, &note("another account")).await;
+        assert_eq!(answer.expect("an answer"), let_go);
+        assert_eq!(store.pin(SOURCE).await.expect("an answer"), None);
+    }
+    let mut other = held.clone();
+    other.epoch += 1;
+    let fenced = store.unpin(&other, &note("too late")).await;
+    assert_eq!(fenced.expect_err("fenced").exit, Exit::Locked);
 }
 
 async fn a_repair_writes_the_row_once_and_closes_its_break(mut store: impl Store) {

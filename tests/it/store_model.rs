@@ -11,7 +11,7 @@ use paysweep::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, C
 use paysweep::model::intent::{Intent, IntentStatus, Intents};
 use paysweep::model::operation::{Operation, OperationStatus, Operations};
 use paysweep::model::repair::{Repair, RepairAction, RepairSide, RepairState};
-use paysweep::model::run::Watermark;
+use paysweep::model::run::{Pin, Watermark};
 use paysweep::model::stored::{StoredIntents, StoredOperations};
 use paysweep::model::verdict::Rule;
 use paysweep::store::contract::{
@@ -43,6 +43,7 @@ struct Memory {
     commits: Vec<Committed>,
     leases: BTreeMap<String, Lease>,
     watermarks: BTreeMap<String, Watermark>,
+    pins: BTreeMap<String, Pin>,
     /// Who started a run.
     starters: BTreeMap<String, String>,
 }
@@ -869,6 +870,9 @@ impl Memory {
         self.move_on(writing, &open, RepairState::Superseded, note, |it| {
             commit.resolved.contains(&it.item.break_id)
         });
+        if let Some(pin) = commit.pin {
+            self.pins.insert(claim.source.clone(), pin.clone());
+        }
         if let Some(to) = commit.advance_to {
             let mut next = to.clone();
             if let Some(before) = self.watermarks.get(&claim.source) {
@@ -1046,6 +1050,15 @@ impl Store for ModelStore {
             }
             Ok(())
         })
+    }
+
+    async fn pin(&mut self, source: &str) -> Result<Option<Pin>, Failure> {
+        Ok(self.memory.pins.get(source).cloned())
+    }
+
+    async fn unpin(&mut self, claim: &Claim, _note: &Note<'_>) -> Result<Option<Pin>, Failure> {
+        self.memory.assert_ours(claim)?;
+        Ok(self.memory.pins.remove(&claim.source))
     }
 
     async fn counts(&mut self, source: &str, scope: &str) -> Result<Counts, Failure> {

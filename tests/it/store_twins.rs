@@ -563,6 +563,7 @@ async fn picture(store: &mut impl Store) -> Vec<String> {
             lines.extend(rows);
         }
         lines.push(told(store.watermark(source).await));
+        lines.push(told(store.pin(source).await));
         lines.push(told(store.counts(source, SCOPE).await));
         lines.push(told(store.freshness(source, NOW).await));
         lines.push(told(store.closes(&[source]).await));

@@ -54,6 +54,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ),
     ("square.api", include_str!("../profiles/square.api.toml")),
     ("stripe.api", include_str!("../profiles/stripe.api.toml")),
+    (
+        "stripe.reports",
+        include_str!("../profiles/stripe.reports.toml"),
+    ),
 ];
 
 /// The text of a built-in profile.

@@ -8,8 +8,8 @@ use super::bounds::{Bound, BoundFormat};
 use super::cells::{self, Cells, Column, Told};
 use super::page::{PageKind, PageRule};
 use super::wire::{
-    ApiWire, AuthWire, ForEachWire, HttpWire, LookupWire, PageWire, ParameterWire,
-    ReportsProfileWire, RequestWire, RetryWire,
+    AccountWire, ApiWire, AuthWire, ForEachWire, HttpWire, LookupWire, PageWire, ParameterWire,
+    ReportRunsProfileWire, ReportsProfileWire, RequestWire, RetryWire,
 };
 use super::{Why, stripe};
 use crate::exit::Failure;
@@ -36,6 +36,10 @@ pub struct ApiProfile {
     pub lookups: Vec<Lookup>,
     /// Numbered reports that are downloaded instead.
     pub reports: Option<Reports>,
+    /// Reports that are listed with the stretch they are about, and downloaded instead.
+    pub report_runs: Option<ReportRuns>,
+    /// Where the processor says whose account is read; `None` = it does not.
+    pub account: Option<AccountSpec>,
     /// What the profile calls itself.
     pub name: String,
     form: Form,
@@ -46,6 +50,39 @@ pub struct ApiProfile {
 pub struct Reports {
     /// Where one is, with `{account}` and `{number}`.
     pub path: String,
+}
+
+/// `[report_runs]`: reports that somebody has made, each about a stretch of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportRuns {
+    /// Index of the list of them. Its columns: `type`, `status`, `from` and `to` (the half-open stretch), `created`, `file`.
+    pub request: usize,
+    /// What the types of those begin with that are read.
+    pub kind: String,
+    /// The status of those that are ready.
+    pub done: String,
+    /// The host of their files.
+    pub base: String,
+    /// Where one is, with `{}` for the id of its file.
+    pub path: String,
+}
+
+/// `[account]`: where the processor says whose account is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountSpec {
+    /// Which answer says it.
+    pub told: AccountTold,
+    /// Where in it the account's id stands.
+    pub id: String,
+}
+
+/// Which answer says whose account is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccountTold {
+    /// One that is asked for before anything else.
+    ByPath(String),
+    /// Every answer of a list.
+    ByList(usize),
 }
 
 /// Who makes cells of objects.
@@ -70,6 +107,8 @@ pub struct HttpSpec {
     pub timeout: Span,
     /// Requests in a second.
     pub max_rps: u32,
+    /// How much new time is read at once: a longer way is caught up with in pieces, each of which stands. `None` = all.
+    pub max_window: Option<Span>,
     /// When to try again.
     pub retry: RetrySpec,
 }
@@ -189,6 +228,8 @@ pub struct Request {
     pub page: PageRule,
     /// Once for each row of another list, instead of once for each stretch.
     pub for_each: Option<ForEach>,
+    /// Whether its rows say more about rows of other lists, and are no operations. It is asked only where the source wants it.
+    pub has_notes: bool,
     /// Whether its rows are operations; else it only leads to other lists.
     has_rows: bool,
     columns: Vec<Column>,
@@ -282,6 +323,10 @@ impl ApiProfile {
             let whole: ReportsProfileWire = toml::from_str(toml_text).map_err(damaged)?;
             return Compiler { origin }.reports(whole, wire);
         }
+        if wire.report_runs.is_some() {
+            let whole: ReportRunsProfileWire = toml::from_str(toml_text).map_err(damaged)?;
+            return Compiler { origin }.report_runs(whole, wire);
+        }
         let rows = Profile::parse_api(origin, toml_text)?;
         Compiler { origin }.api(rows, wire)
     }
@@ -312,6 +357,13 @@ impl ApiProfile {
             }
         }
         rows
+    }
+
+    /// Writes into a row what notes say about it: what they are about, and what they say.
+    pub fn annotate(&self, row: &mut Cells, notes: &BTreeMap<String, String>) {
+        if self.form == Form::Stripe {
+            stripe::annotate(row, notes);
+        }
     }
 
     /// The time of a row of a list that cannot be asked for a stretch.
@@ -409,9 +461,57 @@ impl Compiler<'_> {
             http: self.http(wire.http)?,
             requests: Vec::new(),
             lookups: Vec::new(),
+            account: None,
+            report_runs: None,
             reports: Some(Reports {
                 path: whole.reports.path,
             }),
+            name: whole.profile.name,
+            form: Form::Declared,
+        })
+    }
+
+    fn report_runs(
+        &self,
+        whole: ReportRunsProfileWire,
+        wire: ApiWire,
+    ) -> Result<ApiProfile, Failure> {
+        let told = whole.report_runs;
+        let text = crate::processor::built_in(&told.rows).ok_or_else(|| {
+            self.refuse(&format!(
+                "report_runs.rows: there is no built-in profile \"{}\"",
+                told.rows
+            ))
+        })?;
+        if !told.path.starts_with('/') || !told.path.contains("{}") {
+            return Err(self.refuse("report_runs.path holds no \"{}\" for the id of a file"));
+        }
+        if whole.profile.kind != "api" {
+            return Err(self.refuse("a profile with [report_runs] is of kind \"api\""));
+        }
+        let mut requests: Vec<Request> = Vec::new();
+        for request in wire.request {
+            let request = self.request(request, &requests, Form::Declared)?;
+            requests.push(request);
+        }
+        Ok(ApiProfile {
+            rows: Profile::parse(&told.rows, text)?,
+            auth: self.auth(wire.auth)?,
+            http: self.http(wire.http)?,
+            lookups: Vec::new(),
+            reports: None,
+            report_runs: Some(ReportRuns {
+                request: self.named("report_runs", &told.request, &requests)?,
+                kind: told.kind,
+                done: told.done,
+                base: told.base,
+                path: told.path,
+            }),
+            account: match wire.account {
+                Some(account) => Some(self.account(account, &requests)?),
+                None => None,
+            },
+            requests,
             name: whole.profile.name,
             form: Form::Declared,
         })
@@ -444,6 +544,11 @@ impl Compiler<'_> {
             name: rows.name.clone(),
             rows,
             reports: None,
+            report_runs: None,
+            account: match wire.account {
+                Some(account) => Some(self.account(account, &requests)?),
+                None => None,
+            },
             auth: self.auth(wire.auth)?,
             lookups: lookups.collect::<Result<_, Failure>>()?,
             requests,
@@ -467,6 +572,7 @@ impl Compiler<'_> {
                 .span("http.timeout", wire.timeout.as_deref())?
                 .unwrap_or(TIMEOUT),
             max_rps,
+            max_window: self.span("http.max_window", wire.max_window.as_deref())?,
             retry: self.retry(wire.retry)?,
         })
     }
@@ -580,6 +686,7 @@ impl Compiler<'_> {
             window,
             page: self.page(&name, wire.page)?,
             for_each,
+            has_notes: wire.notes.unwrap_or(false),
             has_rows,
             columns,
             path: wire.path,
@@ -690,6 +797,19 @@ impl Compiler<'_> {
             max_pages: wire.max_pages.unwrap_or(PAGES_MAX),
             field: wire.field.unwrap_or_default(),
         })
+    }
+
+    fn account(&self, wire: AccountWire, known: &[Request]) -> Result<AccountSpec, Failure> {
+        let told = match (wire.path, wire.request) {
+            (Some(path), None) if path.starts_with('/') => AccountTold::ByPath(path),
+            (None, Some(request)) => AccountTold::ByList(self.named("account", &request, known)?),
+            _ => {
+                return Err(self
+                    .refuse("[account] takes a path that begins with \"/\", or a request")
+                    .remedy("say which answer tells whose account is read"));
+            }
+        };
+        Ok(AccountSpec { told, id: wire.id })
     }
 
     fn lookup(&self, wire: LookupWire, known: &[Request]) -> Result<Lookup, Failure> {

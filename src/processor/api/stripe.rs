@@ -8,6 +8,8 @@
 //! Shapes: the API reference of Stripe and its published `OpenAPI` document, 2026. Every reference to another object may be
 //! its id or the object itself.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::Why;
@@ -17,6 +19,10 @@ use super::cells::{Cells, cell, text};
 /// where it stands even when that is nothing yet.
 pub(super) fn rows(list: &str, object: &Value, why: Why) -> Vec<Cells> {
     let mut rows = Vec::new();
+    if list == "events" {
+        rows.extend(note(object));
+        return rows;
+    }
     if matches!(list, "balance_transactions" | "payout_parts") {
         rows.push(booked(object, object.get("source").unwrap_or(&Value::Null)));
         return rows;
@@ -34,6 +40,43 @@ pub(super) fn rows(list: &str, object: &Value, why: Why) -> Vec<Cells> {
         rows.push(state);
     }
     rows
+}
+
+/// What an event says about the request that made its object: the idempotency key, which our side knows even where no answer
+/// ever came.
+fn note(event: &Value) -> Option<Cells> {
+    let kind = text(event, &["/type"]);
+    let is_first = kind.ends_with(".created")
+        || matches!(
+            kind.as_str(),
+            "charge.succeeded" | "charge.failed" | "charge.pending"
+        );
+    let (about, key) = (
+        text(event, &["/data/object/id"]),
+        text(event, &["/request/idempotency_key"]),
+    );
+    (is_first && !about.is_empty() && !key.is_empty())
+        .then(|| vec![("about".to_owned(), about), (KEY.to_owned(), key)])
+}
+
+/// The column of an idempotency key.
+const KEY: &str = "idempotency_key";
+
+/// Writes into a row the idempotency key of the request that made it. A refund is not made by the request of its payment.
+pub(super) fn annotate(row: &mut Cells, notes: &BTreeMap<String, String>) {
+    let of = |name: &str| {
+        let found = row.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, text)| text.as_str())
+    };
+    let about = match of("reporting_category") {
+        "charge" | "charge object" | "authorization object" => {
+            vec![of("payment_intent_id"), of("source_id")]
+        }
+        "refund" | "refund object" => vec![of("source_id")],
+        _ => return,
+    };
+    let key = about.into_iter().find_map(|id| notes.get(id)).cloned();
+    push(row, KEY, key.unwrap_or_default());
 }
 
 /// Rows of the log that an object brings along: its own, and those of its refunds.

@@ -17,6 +17,17 @@ pub(super) struct ApiWire {
     #[serde(default)]
     pub lookup: Vec<LookupWire>,
     pub reports: Option<ReportsWire>,
+    pub report_runs: Option<ReportRunsWire>,
+    pub account: Option<AccountWire>,
+}
+
+/// Where the processor says whose account is read.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AccountWire {
+    pub path: Option<String>,
+    pub request: Option<String>,
+    pub id: String,
 }
 
 /// A profile of numbered reports, which are read by a profile of files.
@@ -29,6 +40,34 @@ pub(super) struct ReportsProfileWire {
     #[serde(rename = "auth")]
     pub _auth: IgnoredAny,
     pub reports: ReportsWire,
+}
+
+/// A profile of reports that are listed, which are read by a profile of files.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReportRunsProfileWire {
+    pub profile: NameWire,
+    #[serde(rename = "http")]
+    pub _http: IgnoredAny,
+    #[serde(rename = "auth")]
+    pub _auth: IgnoredAny,
+    #[serde(rename = "account")]
+    pub _account: Option<IgnoredAny>,
+    #[serde(rename = "request")]
+    pub _request: IgnoredAny,
+    pub report_runs: ReportRunsWire,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReportRunsWire {
+    pub request: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub done: String,
+    pub base: String,
+    pub path: String,
+    pub rows: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -47,6 +86,7 @@ pub(super) struct HttpWire {
     pub account_header: Option<String>,
     pub timeout: Option<String>,
     pub max_rps: Option<u32>,
+    pub max_window: Option<String>,
     pub form: Option<String>,
     #[serde(default)]
     pub retry: RetryWire,
@@ -97,6 +137,7 @@ pub(super) struct RequestWire {
     pub columns: BTreeMap<String, OneOrMany<String>>,
     pub for_each: Option<ForEachWire>,
     pub rows: Option<bool>,
+    pub notes: Option<bool>,
     pub optional_items: Option<bool>,
 }
 

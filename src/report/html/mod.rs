@@ -487,7 +487,7 @@ fn carried(page: &mut String, report: &RunReport) {
         })
         .collect();
     let head = format!(
-        "Carried: {} breaks and {} repairs of {} earlier runs whose report did not get out",
+        "Carried: {} breaks and {} repairs of {} earlier runs that no report has told yet",
         carried.breaks.len(),
         carried.repairs.len(),
         carried.runs.len()

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::processor::api::Why;
 use crate::processor::api::cells::{Cells, instant, text};
 use crate::processor::api::page::{Next, Walk};
-use crate::processor::api::spec::Request;
+use crate::processor::api::spec::{AccountSpec, AccountTold, Request};
 use crate::source::http::{Ask, Cause, To, Trouble};
 use crate::time::Instant;
 
@@ -24,6 +24,8 @@ pub(super) struct List {
     pub bytes: u64,
     /// Until when it is complete, where it says so.
     pub until: Option<Instant>,
+    /// Whose account it is, where it says so.
+    pub account: String,
 }
 
 /// So often a list that moves while it is read is read, until it says the same twice.
@@ -50,6 +52,9 @@ impl Account {
                     whole.keys.extend(list.keys);
                     whole.pages += list.pages;
                     whole.bytes += list.bytes;
+                    if whole.account.is_empty() {
+                        whole.account = list.account;
+                    }
                     whole.until = match (whole.until, list.until) {
                         (Some(known), Some(until)) => Some(known.min(until)),
                         (known, until) => known.or(until),
@@ -167,6 +172,13 @@ impl Account {
                 })?;
                 list.until = Some(list.until.map_or(until, |known| known.min(until)));
             }
+            let account = self.told_account(job, &answer.json);
+            if !list.account.is_empty() && !account.is_empty() && account != list.account {
+                return Err(untrusted("its pages are of different accounts".to_owned()));
+            }
+            if list.account.is_empty() {
+                list.account = account;
+            }
             list.pages += 1;
             let mut is_all_older = !items.is_empty();
             for item in items {
@@ -206,11 +218,25 @@ impl Account {
             let what = format!("there is no list at {:?} in the answer", request.items);
             Trouble::new(Cause::Body, &ask.label, &what)
         })?;
-        let mut list = List::default();
+        let mut list = List {
+            account: self.told_account(job, &answer.json),
+            ..List::default()
+        };
         for item in items {
             self.take(job, item, &mut list);
         }
         Ok((list, answer.date))
+    }
+
+    /// Whose account an answer says that it is of; empty = it does not.
+    fn told_account(&self, job: &Job, answer: &Value) -> String {
+        match &self.profile.account {
+            Some(AccountSpec {
+                told: AccountTold::ByList(of),
+                id,
+            }) if *of == job.request => text(answer, &[id]),
+            _ => String::new(),
+        }
     }
 
     fn take(&self, job: &Job, item: &Value, list: &mut List) {

@@ -5,6 +5,7 @@
 //! | `listing` | one list for one stretch of time, page by page |
 //! | `lookup` | single objects by their id |
 //! | `reports` | numbered reports instead of lists |
+//! | `report_runs` | reports that are listed with the stretch they are about |
 //!
 //! Decisions: a stretch of time counts when every list of it is whole, and only together with all stretches before it. What
 //! was read of a broken stretch is thrown away: a refund without its payment, or a payout without its parts, would be a
@@ -12,6 +13,7 @@
 
 mod listing;
 mod lookup;
+mod report_runs;
 mod reports;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,15 +26,15 @@ use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Failure};
 use crate::processor::api::bounds::{self, BoundFormat};
-use crate::processor::api::cells::{Cells, Sheet};
-use crate::processor::api::spec::{AuthSpec, Prefixes};
+use crate::processor::api::cells::{Cells, Sheet, text};
+use crate::processor::api::spec::{AccountSpec, AccountTold, AuthSpec, Prefixes, Request};
 use crate::processor::api::{ApiProfile, Why};
 use crate::processor::csv::decode;
 use crate::processor::{Mode, ReadRules};
 use crate::time::{Instant, Span};
 
 use super::feed::{Asked, Feed, FileRead, hex};
-use super::http::{Base, Budget, Http, Login, Manners, Retries, Secret, Trouble};
+use super::http::{Ask, Base, Budget, Cause, Http, Login, Manners, Retries, Secret, To, Trouble};
 use listing::List;
 
 pub use lookup::{Found, Question};
@@ -54,7 +56,9 @@ pub struct Access {
     pub patience: Option<Span>,
     /// The number of the first report, where reports are numbered.
     pub first_report: Option<u64>,
-    /// How much new time one run reads at most; the next run goes on there. `None` = all there is.
+    /// Whether lists are asked, too, that only say more about rows of others.
+    pub events: bool,
+    /// How much new time is read at once, instead of the profile's.
     pub max_window: Option<Span>,
 }
 
@@ -67,10 +71,13 @@ pub struct Account {
     profile: Arc<ApiProfile>,
     rules: Arc<ReadRules>,
     http: Arc<Http>,
+    /// The host of files, where they have one of their own.
+    files: Option<Arc<Http>>,
     budget: Arc<Budget>,
     page_size: Option<u64>,
     concurrency: usize,
     first_report: Option<u64>,
+    events: bool,
 }
 
 impl Account {
@@ -95,6 +102,13 @@ impl Account {
             .remedy("give the source a key of its mode, or write mode = \"test\" where it is a test")
             .state("nothing was sent"));
         }
+        if access.events && !profile.requests.iter().any(|rule| rule.has_notes) {
+            return Err(Failure::rejected(
+                "events = true, and this processor is not asked for any",
+            )
+            .remedy("leave it out")
+            .state("nothing was sent"));
+        }
         if profile.rows.has_no_mode() {
             // The key was all there is to tell it by.
             rules.mode = None;
@@ -107,15 +121,30 @@ impl Account {
                 Failure::rejected(format!("{}: http.base {what}", profile.rows.name))
             })?,
         };
+        let files = match &profile.report_runs {
+            None => None,
+            Some(runs) => {
+                let base = match &access.base {
+                    Some(base) => base.clone(),
+                    None => Base::parse(&runs.base).map_err(|what| {
+                        Failure::rejected(format!("{}: report_runs.base {what}", profile.name))
+                    })?,
+                };
+                let manners = manners(&profile, &rules, access);
+                Some(Arc::new(Http::new(base, login.clone(), manners)?))
+            }
+        };
         let http = Http::new(base, login, manners(&profile, &rules, access))?;
         Ok(Account {
             profile,
             rules: Arc::new(rules),
             http: Arc::new(http),
+            files,
             budget,
             page_size: access.page_size,
             concurrency: access.concurrency.unwrap_or(CONCURRENCY).max(1),
             first_report: access.first_report,
+            events: access.events,
         })
     }
 
@@ -129,6 +158,39 @@ impl Account {
         self.http.sent()
     }
 
+    /// Whose account it is, where that can be asked before anything else; empty = the processor does not say that to this
+    /// key. Fails with 5 where the key is not accepted at all.
+    pub async fn identify(&self) -> Result<Option<String>, Failure> {
+        let Some(AccountSpec {
+            told: AccountTold::ByPath(path),
+            id,
+        }) = &self.profile.account
+        else {
+            return Ok(None);
+        };
+        let ask = Ask {
+            label: format!("GET {path}"),
+            to: To::Path(path.clone()),
+            query: Vec::new(),
+        };
+        match self.http.get(&ask, &self.budget).await {
+            Ok(answer) => Ok(Some(text(&answer.json, &[id]))),
+            // A key that may read payments need not be one that may ask whose it is.
+            Err(trouble) if matches!(trouble.cause, Cause::Forbidden | Cause::NotFound) => {
+                Ok(Some(String::new()))
+            }
+            Err(trouble) => Err(trouble.failure(false)),
+        }
+    }
+
+    /// Reads a window, in whatever way the processor offers it.
+    pub async fn read_window(&self, from: Instant, to: Instant) -> Result<Feed, Failure> {
+        if self.has_report_runs() {
+            return self.read_report_runs(from, to).await;
+        }
+        self.read(from, to).await
+    }
+
     /// Reads every list for a window. What is not whole is left out, and why is told in the feed. Fails where nothing at all
     /// could be read (75), where the key is refused or of the other mode (5), and where it should go elsewhere (4).
     pub async fn read(&self, from: Instant, to: Instant) -> Result<Feed, Failure> {
@@ -137,7 +199,8 @@ impl Account {
         let requests = self.profile.requests.iter().enumerate();
         let mut jobs = VecDeque::new();
         for (slice, &(from, to)) in slices.iter().enumerate() {
-            for (request, rule) in requests.clone().filter(|(_, rule)| rule.for_each.is_none()) {
+            let listed = |rule: &Request| rule.for_each.is_none() && self.is_wanted(rule);
+            for (request, rule) in requests.clone().filter(|(_, rule)| listed(rule)) {
                 let job = |slice, from, to| Job {
                     slice,
                     request,
@@ -192,7 +255,10 @@ impl Account {
 
     /// Asks for one row of each list: whether somebody answers, whether the key may read it, and of which mode it is.
     pub async fn probe(&self, now: Instant) -> Result<Probed, Failure> {
-        let mut probed = Probed::default();
+        let mut probed = Probed {
+            account: self.identify().await?.unwrap_or_default(),
+            ..Probed::default()
+        };
         if let (Some(reports), Some(first)) = (&self.profile.reports, self.first_report) {
             match self.report(first).await {
                 Ok(_) => probed.lists.push(reports.path.clone()),
@@ -200,7 +266,7 @@ impl Account {
             }
         }
         for (request, rule) in self.profile.requests.iter().enumerate() {
-            if rule.for_each.is_some() {
+            if rule.for_each.is_some() || !self.is_wanted(rule) {
                 continue;
             }
             let (slice, key) = (0, None);
@@ -211,12 +277,20 @@ impl Account {
                 to: now,
                 key,
             };
-            let (list, date) = self
+            let (mut list, date) = self
                 .first_page(&job)
                 .await
                 .map_err(|trouble| trouble.failure(false))?;
+            if probed.account.is_empty() {
+                probed.account = std::mem::take(&mut list.account);
+            }
+            if self.has_report_runs() {
+                probed.date = probed.date.or(date);
+                probed.lists.push(rule.path.clone());
+                continue;
+            }
             let mut sheet = Sheet::with(self.profile.columns(&self.rules));
-            for cells in list.rows {
+            for cells in std::mem::take(&mut list.rows) {
                 sheet.push(cells);
             }
             self.decode(
@@ -229,6 +303,11 @@ impl Account {
             probed.lists.push(rule.path.clone());
         }
         Ok(probed)
+    }
+
+    /// Whether a list is asked at all.
+    fn is_wanted(&self, rule: &Request) -> bool {
+        !rule.has_notes || self.events
     }
 
     fn slices(&self, from: Instant, to: Instant) -> Vec<(Instant, Instant)> {
@@ -294,12 +373,17 @@ impl Account {
         let until = reading
             .until
             .map_or(whole_until, |until| whole_until.min(until));
+        let notes = reading.notes(&self.profile);
         for (rule, lists) in self.profile.requests.iter().zip(reading.lists) {
+            if rule.has_notes {
+                continue;
+            }
             let mut sheet = Sheet::with(self.profile.columns(&self.rules));
             let mut bytes = 0;
             for (_, list) in lists.into_iter().filter(|(slice, _)| *slice < whole) {
                 bytes += list.bytes;
-                for cells in list.rows {
+                for mut cells in list.rows {
+                    self.profile.annotate(&mut cells, &notes);
                     sheet.push(cells);
                 }
             }
@@ -314,6 +398,7 @@ impl Account {
         }
         feed.asked = Some(Asked {
             host: self.http.host(),
+            account: reading.account,
             requests: self.http.sent(),
             pages: reading.pages,
             whole_until: until,
@@ -364,6 +449,8 @@ impl Account {
 /// What one row of each list has shown.
 #[derive(Debug, Default)]
 pub struct Probed {
+    /// As the processor calls the account; empty = it does not say, or not to this key.
+    pub account: String,
     /// Paths that may be read.
     pub lists: Vec<String>,
     /// The processor's clock, where it told it.
@@ -399,6 +486,8 @@ struct Reading {
     pages: u64,
     /// Until when the processor says that its lists are complete.
     until: Option<Instant>,
+    /// Whose account the lists are of, where they say so.
+    account: String,
 }
 
 impl Reading {
@@ -409,15 +498,39 @@ impl Reading {
             trouble: None,
             pages: 0,
             until: None,
+            account: String::new(),
         }
     }
 
     fn add(&mut self, job: &Job, list: List) {
         self.pages += list.pages;
+        if self.account.is_empty() {
+            self.account.clone_from(&list.account);
+        }
         if let Some(until) = list.until {
             self.until = Some(self.until.map_or(until, |known| known.min(until)));
         }
         self.lists[job.request].push((job.slice, list));
+    }
+
+    /// What lists that only say more say: about which object, and what. Of several notes about one the oldest counts.
+    fn notes(&self, profile: &ApiProfile) -> BTreeMap<String, String> {
+        let mut notes = BTreeMap::new();
+        let lists = profile.requests.iter().zip(&self.lists);
+        for (_, lists) in lists.filter(|(rule, _)| rule.has_notes) {
+            let mut whole: Vec<&(usize, List)> = lists
+                .iter()
+                .filter(|(slice, _)| *slice < self.whole)
+                .collect();
+            whole.sort_by_key(|(slice, _)| *slice);
+            // Newest first in each list.
+            for row in whole.iter().flat_map(|(_, list)| list.rows.iter().rev()) {
+                if let [(_, about), (_, said), ..] = row.as_slice() {
+                    notes.entry(about.clone()).or_insert_with(|| said.clone());
+                }
+            }
+        }
+        notes
     }
 
     /// What a list for each row of another one is asked with, each once.

@@ -54,7 +54,7 @@ impl Account {
         let mut broken = None;
         loop {
             match self.report(number).await {
-                Ok(bytes) => self.add(number, &bytes, &mut feed)?,
+                Ok(bytes) => self.add(self.name_of(number), &bytes, &mut feed)?,
                 Err(trouble) if trouble.cause == Cause::NotFound => {
                     if feed.files.is_empty() && stored.is_none() {
                         return Err(Failure::rejected(trouble.what)
@@ -127,12 +127,11 @@ impl Account {
         }
     }
 
-    fn add(&self, number: u64, bytes: &[u8], feed: &mut Feed) -> Result<(), Failure> {
+    pub(super) fn add(&self, name: String, bytes: &[u8], feed: &mut Feed) -> Result<(), Failure> {
         let index = u16::try_from(feed.files.len()).map_err(|_| {
             Failure::rejected("a source has more than 65536 reports")
                 .remedy("raise first_report to one that is not older than the lookback")
         })?;
-        let name = self.name_of(number);
         let rules = ReadRules {
             tolerate_bad_rows: 0,
             ..(*self.rules).clone()

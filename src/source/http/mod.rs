@@ -35,6 +35,8 @@ pub use wait::Retries;
 
 /// Most bytes of one answer: a page of 1000 rows of 16 kB each, twice.
 const BODY_BYTES_MAX: usize = 32 << 20;
+/// Most bytes of a file: some two million rows of a report.
+const FILE_BYTES_MAX: usize = 512 << 20;
 /// Until a connection stands.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -323,14 +325,19 @@ impl Http {
         if want == Want::Json && !is_json {
             return Err(damaged("the answer is not JSON by its content type"));
         }
+        let max = match want {
+            Want::Json => BODY_BYTES_MAX,
+            Want::File => FILE_BYTES_MAX,
+        };
         let mut body: Vec<u8> = Vec::new();
         loop {
             match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() <= BODY_BYTES_MAX => {
+                Ok(Some(chunk)) if body.len() + chunk.len() <= max => {
                     body.extend_from_slice(&chunk);
                 }
                 Ok(Some(_)) => {
-                    let mut trouble = damaged("the answer is larger than 32 MB");
+                    let mut trouble =
+                        damaged(&format!("the answer is larger than {} MB", max >> 20));
                     trouble.may_pass = false;
                     return Err(trouble);
                 }

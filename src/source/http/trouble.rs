@@ -12,8 +12,10 @@ use crate::exit::{Exit, Failure};
 /// The kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// 401 or 403.
+    /// 401.
     Denied,
+    /// 403: the key is known, and not allowed to ask for this.
+    Forbidden,
     /// 404 or 410.
     NotFound,
     /// Another refusal of this very request.
@@ -72,7 +74,7 @@ impl Trouble {
             (300..=399, _) => (Cause::Foreign, "a redirect to another host".to_owned()),
             (401, _) => (Cause::Denied, "the key was not accepted (401)".to_owned()),
             (403, _) => (
-                Cause::Denied,
+                Cause::Forbidden,
                 "the key may not ask for this (403)".to_owned(),
             ),
             (404 | 410, _) => (Cause::NotFound, format!("not found ({status})")),
@@ -118,14 +120,14 @@ impl Trouble {
     pub fn is_final(&self) -> bool {
         matches!(
             self.cause,
-            Cause::Denied | Cause::Foreign | Cause::Certificate
+            Cause::Denied | Cause::Forbidden | Cause::Foreign | Cause::Certificate
         )
     }
 
     /// As a failure of its source. `has_read` = something of the source was read.
     pub fn failure(&self, has_read: bool) -> Failure {
         let exit = match self.cause {
-            Cause::Denied => Exit::Denied,
+            Cause::Denied | Cause::Forbidden => Exit::Denied,
             Cause::Foreign => Exit::Refused,
             Cause::Certificate => Exit::Rejected,
             Cause::Refused | Cause::NotFound if !has_read => Exit::Rejected,
@@ -134,7 +136,7 @@ impl Trouble {
         };
         let failure = Failure::new(exit, self.what.clone());
         match self.cause {
-            Cause::Denied => failure
+            Cause::Denied | Cause::Forbidden => failure
                 .why("the processor knows the key and refuses it, or does not know it")
                 .remedy("check that the key is of this account and mode, has not been revoked, and may read what the README lists for this processor"),
             Cause::Foreign => failure

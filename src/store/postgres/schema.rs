@@ -21,6 +21,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         2,
         include_str!("../../../migrations/postgres/0002_ledger.sql"),
     ),
+    (
+        4,
+        include_str!("../../../migrations/postgres/0004_pins.sql"),
+    ),
 ];
 
 /// The version of this program.
@@ -44,13 +48,14 @@ const IS_THERE: Sql = sql!(
 );
 
 /// The tables whose rows change; the others only grow.
-const CHANGING: [&str; 12] = [
+const CHANGING: [&str; 13] = [
     "breaks",
     "chain_head",
     "intents",
     "leases",
     "matches",
     "operations",
+    "pins",
     "repair_claims",
     "run_commits",
     "run_keys",

@@ -7,7 +7,7 @@ use super::dialect::{Sql, sql};
 use super::engine::Engine;
 use super::intents::Writing;
 use super::repairs::Written;
-use super::{breaks, intents, lease, ledger, open_items, operations, repairs, runs};
+use super::{breaks, intents, lease, ledger, open_items, operations, pins, repairs, runs};
 use crate::exit::{Exit, Failure};
 use crate::model::repair::RepairState;
 use crate::store::contract::{Claim, Commit, IntentChanges, Outcome, Receipt, RepairFilter};
@@ -106,6 +106,9 @@ async fn write(
     breaks::resolve(session, commit.run_id, commit.as_of, commit.resolved).await?;
     let (run_id, as_of) = (commit.run_id, commit.as_of);
     repairs::void(session, run_id, as_of, commit.resolved, &mut added).await?;
+    if let Some(pin) = commit.pin {
+        pins::put(session, source, pin).await?;
+    }
     if let Some(to) = commit.advance_to {
         runs::advance(session, claim, to).await?;
     }

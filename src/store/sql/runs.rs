@@ -74,8 +74,10 @@ const NEWEST_RUNS: Sql = runs!("order by started_at desc, run_id desc limit $1")
 
 const RUNS_BY_PREFIX: Sql = runs!("where run_id >= $1 and run_id < $1 || '~' order by run_id");
 
+// A run that judged one piece of a long way is told by the run that began it.
 const LATEST_RUN: Sql = runs!(
-    "where $1 = 'latest' and finished_at is not null order by started_at desc, run_id desc limit 1"
+    "where $1 = 'latest' and finished_at is not null and outcome <> 'piece' \
+    order by started_at desc, run_id desc limit 1"
 );
 
 const REPORT_OF_A_RUN: Sql = sql!("select report_json from run_reports where run_id = $1");

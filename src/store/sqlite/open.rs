@@ -20,6 +20,7 @@ const MIGRATIONS: &[(i32, &str)] = &[
         2,
         include_str!("../../../migrations/sqlite/0002_ledger.sql"),
     ),
+    (4, include_str!("../../../migrations/sqlite/0004_pins.sql")),
 ];
 
 /// The `user_version` of this program.
@@ -277,7 +278,7 @@ fn other_version(found: i32) -> Failure {
 
 /// Brings a schema from a version to this program's, in one transaction.
 async fn migrate(connection: &mut SqliteConnection, from: i32) -> Result<(), Failure> {
-    const MARK_AS_OURS: &str = "pragma application_id = 1885436275; pragma user_version = 2";
+    const MARK_AS_OURS: &str = "pragma application_id = 1885436275; pragma user_version = 4";
     let doing = "migrating it";
     let mut transaction = connection
         .begin_with("begin immediate")
@@ -311,7 +312,7 @@ mod tests {
     #[test]
     fn the_mark_is_the_one_that_is_looked_for() {
         assert_eq!(APPLICATION_ID, 1_885_436_275);
-        assert_eq!(SCHEMA_VERSION, 2);
+        assert_eq!(SCHEMA_VERSION, 4);
     }
 
     #[tokio::test]
