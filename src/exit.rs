@@ -140,7 +140,7 @@ impl Exit {
 }
 
 /// An error as a person reads it: what, why, what to do, and what state things are in.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// The exit it leads to.
     pub exit: Exit,

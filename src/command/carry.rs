@@ -4,20 +4,28 @@
 //! commit (approved) ─► claim ─► write in one transaction of theirs ─► settle: applied, failed, or approved again
 //! ```
 //!
+//! Where the table lies in the store's own database there is one step instead: the commit itself writes it, and what cannot
+//! be written there takes the way above. Whether the statements could be run at all is asked before anything is committed.
+//!
 //! A process that dies in between leaves a claimed repair. Whoever comes next looks at the row first: where the table shows
 //! that this very repair was written it counts as applied; where the row is as it was, nothing was written and the repair
 //! is approved again; anything else is told as a conflict, and nothing is written a second time.
 
 use std::collections::HashMap;
 
+use crate::database::DatabaseUrl;
 use crate::exit::{Exit, Failure};
-use crate::intents::sql::writer::{Found, Writer, Written};
+use crate::intents::sql::joined::Joined;
+use crate::intents::sql::row_writer::Found;
+use crate::intents::sql::writer::{Writer, Written};
 use crate::model::breaks::{Break, BreakDisposition};
-use crate::model::repair::{Repair, RepairState};
+use crate::model::repair::{Repair, RepairAction, RepairState};
 use crate::reconcile::Outcome;
 use crate::report::{Check, CheckStatus};
 use crate::settings::{RepairSettings, Settings};
-use crate::store::contract::{Note, Outbox, Receipt, RepairClaim, RepairDetail, Settlement, Store};
+use crate::store::contract::{
+    AlongEnds, Note, Outbox, Receipt, RepairClaim, RepairDetail, Settlement, Store,
+};
 use crate::time::Instant;
 
 use super::compose;
@@ -32,6 +40,22 @@ pub struct HandedOver {
     pub(crate) conflict_breaks: Vec<Break>,
     /// Why the rest was not written.
     pub(crate) failure: Option<Failure>,
+}
+
+/// The company's own table, open to be written.
+pub(crate) struct Hand {
+    writer: Writer,
+    /// Where it lies in the store's database.
+    pub(super) joined: Option<Joined>,
+    /// In a file the store's transaction is the only one that can write.
+    is_file: bool,
+}
+
+impl Hand {
+    async fn close(self) {
+        // What was written stands, however the connection ends.
+        let _ = self.writer.close().await;
+    }
 }
 
 /// Who carries over, and when.
@@ -64,11 +88,22 @@ impl<'a> Carrier<'a> {
     }
 
     /// Opens the table for writing. `None` where nothing is written there.
-    pub(crate) async fn open(&self) -> Result<Option<Writer>, Failure> {
-        match (&self.settings.intents.sql, &self.settings.repair.apply) {
-            (Some(spec), Some(apply)) => Writer::open(spec, apply).await.map(Some),
-            _ => Ok(None),
-        }
+    pub(crate) async fn open(&self) -> Result<Option<Hand>, Failure> {
+        let (Some(spec), Some(apply)) = (&self.settings.intents.sql, &self.settings.repair.apply)
+        else {
+            return Ok(None);
+        };
+        let mut writer = Writer::open(spec, apply).await?;
+        let joined = match self.settings.is_joined() {
+            Ok(()) => Some(Joined::new(&mut writer, self.at).await?),
+            Err(_) => None,
+        };
+        let is_file = matches!(apply.url, DatabaseUrl::Sqlite(_));
+        Ok(Some(Hand {
+            writer,
+            joined,
+            is_file,
+        }))
     }
 }
 
@@ -84,23 +119,74 @@ pub(super) fn hand_over(settings: &RepairSettings, outcome: &mut Outcome) {
     }
 }
 
-/// Carries over what this run approved, and what an earlier one approved and could not write.
+/// Opens the table for what is planned, before anything is committed. A right or a column that is not there is a failure,
+/// with nothing written; a database that does not answer now is `None`, and repairs wait for it in the ledger.
+pub(super) async fn ready(job: &Job<'_>, outcome: &Outcome) -> Result<Option<Hand>, Failure> {
+    let mut actions: Vec<RepairAction> = Vec::new();
+    for repair in &outcome.repairs {
+        let is_planned = matches!(repair.state, RepairState::Applied | RepairState::Approved);
+        if is_planned
+            && job.settings.repair.is_carried(repair.action)
+            && !actions.contains(&repair.action)
+        {
+            actions.push(repair.action);
+        }
+    }
+    if actions.is_empty() {
+        return Ok(None);
+    }
+    match open_ready(job, &actions).await {
+        Err(failure) if failure.exit == Exit::Temporary => Ok(None),
+        other => other,
+    }
+}
+
+async fn open_ready(job: &Job<'_>, actions: &[RepairAction]) -> Result<Option<Hand>, Failure> {
+    if job.is_dry_run {
+        if let (Some(spec), Some(apply)) = (&job.settings.intents.sql, &job.settings.repair.apply) {
+            let mut writer = Writer::open_to_explain(spec, apply).await?;
+            let runs = writer.assert_runs(actions, job.as_of).await;
+            let _ = writer.close().await;
+            runs?;
+        }
+        return Ok(None);
+    }
+    let Some(mut hand) = Carrier::of(job).open().await? else {
+        return Ok(None);
+    };
+    match hand.writer.assert_runs(actions, job.as_of).await {
+        Ok(()) => Ok(Some(hand)),
+        Err(failure) => {
+            hand.close().await;
+            Err(failure)
+        }
+    }
+}
+
+/// Carries over what this run approved, and what an earlier one approved and could not write. What the commit wrote along is
+/// done.
 pub(super) async fn carry_over<S: Store + Outbox>(
     store: &mut S,
     job: &Job<'_>,
     outcome: &Outcome,
     receipt: &Receipt,
+    hand: Option<Hand>,
 ) -> HandedOver {
     let mut done = HandedOver::default();
+    let is_done = |id: &String| receipt.applied.contains(id) || receipt.conflicts.contains(id);
     let wanted: Vec<&Repair> = outcome
         .repairs
         .iter()
-        .filter(|repair| repair.state == RepairState::Approved)
+        .filter(|repair| repair.state == RepairState::Approved && !is_done(&repair.id))
         .collect();
     if wanted.is_empty() {
+        if let Some(hand) = hand {
+            hand.close().await;
+        }
         return done;
     }
-    if let Err(failure) = carry_all(store, job, &wanted, outcome, receipt, &mut done).await {
+    let carried = carry_all(store, job, &wanted, outcome, receipt, hand, &mut done).await;
+    if let Err(failure) = carried {
         let waiting = wanted
             .iter()
             .filter(|repair| {
@@ -121,6 +207,7 @@ async fn carry_all<S: Store + Outbox>(
     wanted: &[&Repair],
     outcome: &Outcome,
     receipt: &Receipt,
+    hand: Option<Hand>,
     done: &mut HandedOver,
 ) -> Result<(), Failure> {
     let carrier = Carrier::of(job);
@@ -137,7 +224,11 @@ async fn carry_all<S: Store + Outbox>(
     if done.states.is_empty() {
         return Ok(());
     }
-    let Some(mut writer) = carrier.open().await? else {
+    let hand = match hand {
+        Some(hand) => Some(hand),
+        None => carrier.open().await?,
+    };
+    let Some(mut hand) = hand else {
         return Ok(());
     };
     for repair in wanted {
@@ -154,7 +245,7 @@ async fn carry_all<S: Store + Outbox>(
             .find(|found| {
                 found.id == repair.break_id && found.disposition == BreakDisposition::Repaired
             });
-        let detail = match one(store, &mut writer, carrier, &repair.id, closes).await {
+        let detail = match one(store, &mut hand, carrier, &repair.id, closes).await {
             Ok(detail) => detail,
             Err(failure) => {
                 let state = store.repair(&repair.id).await?.item.state;
@@ -171,13 +262,36 @@ async fn carry_all<S: Store + Outbox>(
         }
         done.states.insert(repair.id.clone(), detail.item.state);
     }
-    // What was written stands, however the connection ends.
-    let _ = writer.close().await;
+    hand.close().await;
     Ok(())
 }
 
-/// Claims, writes and settles one repair.
+/// Writes one repair: in a transaction of the store's where that can be, else in one of the table's.
 pub(crate) async fn one<S: Outbox>(
+    store: &mut S,
+    hand: &mut Hand,
+    carrier: Carrier<'_>,
+    id: &str,
+    closes: Option<&Break>,
+) -> Result<RepairDetail, Failure> {
+    if let Some(joined) = &mut hand.joined {
+        let on_conflict = |repair: &Repair, why: &str| compose::conflict(repair, why, carrier.at);
+        let ends = AlongEnds {
+            closes,
+            on_conflict: &on_conflict,
+        };
+        let note = carrier.note("");
+        let along = store.apply_along(id, carrier.run_id, &note, &ends, joined);
+        let done = along.await;
+        if done.is_ok() || hand.is_file {
+            return done;
+        }
+    }
+    in_two_steps(store, &mut hand.writer, carrier, id, closes).await
+}
+
+/// Claims, writes and settles one repair.
+async fn in_two_steps<S: Outbox>(
     store: &mut S,
     writer: &mut Writer,
     carrier: Carrier<'_>,
@@ -251,12 +365,7 @@ async fn failed<S: Outbox>(
 
 /// The break about a repair that the table did not take.
 fn conflict(detail: &RepairDetail, at: Instant) -> Break {
-    let mut found = compose::conflict(&detail.item, at);
-    found.why = format!(
-        "{} of {} was not written: {}; nothing was overwritten",
-        detail.item.action, detail.item.intent_id, detail.item.note
-    );
-    found
+    compose::conflict(&detail.item, &detail.item.note, at)
 }
 
 /// Finds out what became of repairs that a process claimed and did not settle, before anything is compared.
@@ -302,7 +411,7 @@ pub(crate) async fn settle_claimed<S: Store + Outbox>(
     if left.is_empty() {
         return Ok(settled);
     }
-    let Some(mut writer) = carrier.open().await? else {
+    let Some(mut hand) = carrier.open().await? else {
         return Ok(settled);
     };
     for detail in left {
@@ -314,7 +423,7 @@ pub(crate) async fn settle_claimed<S: Store + Outbox>(
             Err(failure) if failure.exit == Exit::Locked => continue,
             Err(failure) => return Err(failure),
         };
-        let told = match writer.look(&detail.item).await? {
+        let told = match hand.writer.look(&detail.item).await? {
             Found::Recorded => {
                 let told = "the table has a record of it: the earlier try had written it";
                 applied(store, &claim, carrier, None, told).await?
@@ -334,6 +443,6 @@ pub(crate) async fn settle_claimed<S: Store + Outbox>(
         };
         settled.push(told);
     }
-    let _ = writer.close().await;
+    hand.close().await;
     Ok(settled)
 }

@@ -63,7 +63,7 @@ pub async fn execute(common: &CommonArgs, world: &mut World<'_>) -> Result<Exit,
     if let Some(spec) = &settings.intents.sql {
         table_rows(&settings, spec, now, &mut rows).await;
         if let Some(apply) = &settings.repair.apply {
-            for fact in apply_facts(spec, apply, now).await {
+            for fact in apply_facts(spec, apply, settings.is_joined(), now).await {
                 rows.push(match fact.found {
                     Ok(detail) => ok(&fact.name, detail),
                     Err(failure) => failed(&fact.name, &failure),

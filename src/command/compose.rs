@@ -600,9 +600,20 @@ fn unknown_sources(settings: &Settings, intents: &Intents) -> Option<Warning> {
     })
 }
 
-/// The break about a repair whose row had changed.
-pub fn conflict(repair: &Repair, as_of: Instant) -> Break {
+/// The break about a repair that was not written, and why; no why = its row had changed.
+pub fn conflict(repair: &Repair, why: &str, as_of: Instant) -> Break {
     let class = BreakClass::RepairConflict;
+    let why = if why.is_empty() {
+        format!(
+            "{} was planned against version {} of {}, which changed before it was written; nothing was overwritten",
+            repair.action, repair.planned_version, repair.intent_id
+        )
+    } else {
+        format!(
+            "{} of {} was not written: {why}; nothing was overwritten",
+            repair.action, repair.intent_id
+        )
+    };
     Break {
         id: reconcile::break_id(
             &repair.source,
@@ -618,10 +629,7 @@ pub fn conflict(repair: &Repair, as_of: Instant) -> Break {
         intent_id: repair.intent_id.clone(),
         money: repair.to.money,
         delta: None,
-        why: format!(
-            "{} was planned against version {} of {}, which changed before it was written; nothing was overwritten",
-            repair.action, repair.planned_version, repair.intent_id
-        ),
+        why,
         evidence: reconcile::fingerprint(&[&repair.id]),
         state: BreakState::Open,
         disposition: BreakDisposition::Review,

@@ -216,7 +216,7 @@ async fn apply(
     let mut exit = Exit::Ok;
     let names = super::source_names(settings, common)?;
     let sources: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut writer = None;
+    let mut hand = None;
     if settings.repair.apply.is_some() {
         for detail in carry::settle_claimed(&mut store, carrier, &sources).await? {
             exit = exit.worst(tell(&detail, world)?);
@@ -240,11 +240,11 @@ async fn apply(
         let is_carried = settings
             .repair
             .is_carried(store.repair(id).await?.item.action);
-        if is_carried && writer.is_none() {
-            writer = carrier.open().await?;
+        if is_carried && hand.is_none() {
+            hand = carrier.open().await?;
         }
-        let done = match &mut writer {
-            Some(writer) if is_carried => carry::one(&mut store, writer, carrier, id, None).await,
+        let done = match &mut hand {
+            Some(hand) if is_carried => carry::one(&mut store, hand, carrier, id, None).await,
             _ => store.apply(id, &note).await,
         };
         let detail = done.map_err(|failure| {

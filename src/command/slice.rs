@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::intents::merge::Merged;
+use crate::intents::sql::joined::Joined;
 use crate::intents::sql::table::SqlTable;
 use crate::model::operation::Operations;
 use crate::model::repair::{Repair, RepairState};
@@ -266,6 +267,11 @@ pub(super) async fn slice<S: Store + Outbox>(
             .remedy("look at the plan with `paysweep run --dry-run`; raise the limit in [guards] if it is right")
             .state(stays));
     }
+    let mut hand = interrupt
+        .or(carry::ready(job, &outcome))
+        .await
+        .flatten()
+        .map_err(|failure| failure.state(stays.clone()))?;
     if claim.is_some() {
         carry::hand_over(&job.settings.repair, &mut outcome);
     }
@@ -276,8 +282,9 @@ pub(super) async fn slice<S: Store + Outbox>(
             progress.stage(Stage::Apply, "writing", None);
             let stored = stored.as_ref();
             let advance = advance.as_ref();
+            let joined = hand.as_mut().and_then(|hand| hand.joined.as_mut());
             let writing = commit(
-                store, job, claim, stored, &gathered, &outcome, advance, &feed, &pinning,
+                store, job, claim, stored, &gathered, &outcome, advance, &feed, &pinning, joined,
             );
             match interrupt.or(writing).await {
                 Ok(written) => written?,
@@ -286,6 +293,7 @@ pub(super) async fn slice<S: Store + Outbox>(
                     // Written before: this gives the answer that was left behind.
                     commit(
                         store, job, claim, stored, &gathered, &outcome, advance, &feed, &pinning,
+                        None,
                     )
                     .await?
                 }
@@ -301,7 +309,7 @@ pub(super) async fn slice<S: Store + Outbox>(
         Some(claim) => {
             renew(store, job.settings, Some(claim)).await?;
             progress.step("carrying repairs over", None);
-            carry::carry_over(store, job, &outcome, &receipt).await
+            carry::carry_over(store, job, &outcome, &receipt, hand).await
         }
         None => carry::HandedOver::default(),
     };
@@ -482,6 +490,7 @@ async fn commit<S: Store + Outbox>(
     advance: Option<&Watermark>,
     feed: &Feed,
     pinning: &Pinning,
+    joined: Option<&mut Joined>,
 ) -> Result<Receipt, Failure> {
     let merged = &gathered.merged;
     // One operation answers an intent; where one is stored already, a further one is a member beside it.
@@ -510,41 +519,47 @@ async fn commit<S: Store + Outbox>(
         .collect();
     let file_names: Vec<String> = feed.files.iter().map(|file| file.name.clone()).collect();
     let totals = compose::totals_json(outcome);
-    let on_conflict = |repair: &Repair| compose::conflict(repair, job.as_of);
-    store
-        .commit(
-            claim,
-            &Commit {
-                run_id: &job.run_id,
-                scope: &job.settings.intents.name,
-                as_of: job.as_of,
-                expected_watermark: stored.map(|watermark| watermark.hi),
-                operations: &gathered.recognised.operations,
-                files: &file_names,
-                new_operations: &outcome.new_operations,
-                updated_operations: &outcome.moved_operations,
-                rejected_operations: &outcome.rejected_changes,
-                intents: Some(IntentChanges {
-                    rows: &merged.intents,
-                    imported_status: &merged.imported_status,
-                    imported_processor_ref: &merged.imported_processor_ref,
-                    new: &new,
-                    changed: &changed,
-                    touched: &touched,
-                    superseded: &merged.superseded,
-                    confirmed: &merged.confirmed,
-                }),
-                links: &links,
-                breaks: &breaks,
-                resolved: &outcome.resolved,
-                repairs: &outcome.repairs,
-                on_conflict: &on_conflict,
-                advance_to: advance,
-                pin: pinning.to_write(),
-                totals_json: &totals,
-            },
-        )
-        .await
+    let on_conflict = |repair: &Repair, why: &str| compose::conflict(repair, why, job.as_of);
+    let commit = Commit {
+        run_id: &job.run_id,
+        scope: &job.settings.intents.name,
+        as_of: job.as_of,
+        expected_watermark: stored.map(|watermark| watermark.hi),
+        operations: &gathered.recognised.operations,
+        files: &file_names,
+        new_operations: &outcome.new_operations,
+        updated_operations: &outcome.moved_operations,
+        rejected_operations: &outcome.rejected_changes,
+        intents: Some(IntentChanges {
+            rows: &merged.intents,
+            imported_status: &merged.imported_status,
+            imported_processor_ref: &merged.imported_processor_ref,
+            new: &new,
+            changed: &changed,
+            touched: &touched,
+            superseded: &merged.superseded,
+            confirmed: &merged.confirmed,
+        }),
+        links: &links,
+        breaks: &breaks,
+        resolved: &outcome.resolved,
+        repairs: &outcome.repairs,
+        on_conflict: &on_conflict,
+        advance_to: advance,
+        pin: pinning.to_write(),
+        totals_json: &totals,
+    };
+    let Some(joined) = joined else {
+        return store.commit(claim, &commit).await;
+    };
+    match store.commit_along(claim, &commit, joined).await {
+        // What was written along may be why it did not take hold. It has a way of its own, and the run need not wait for it.
+        Err(failure) if joined.has_written() && failure.exit != Exit::Locked => {
+            tracing::warn!("repairs are written apart from the ledger, since: {failure}");
+            store.commit(claim, &commit).await
+        }
+        done => done,
+    }
 }
 
 /// For a dry run: which of the planned repairs the ledger knows already.
@@ -580,6 +595,7 @@ fn settle(
     for repair in &outcome.repairs {
         let is_undone = match handed_over.states.get(&repair.id) {
             Some(state) => *state != RepairState::Applied,
+            None if receipt.applied.contains(&repair.id) => false,
             None => failed.contains(&&repair.id) || repair.state == RepairState::Approved,
         };
         if is_undone {
@@ -599,6 +615,8 @@ fn settle(
     for repair in &mut outcome.repairs {
         if let Some(state) = handed_over.states.get(&repair.id) {
             repair.state = *state;
+        } else if receipt.applied.contains(&repair.id) {
+            repair.state = RepairState::Applied;
         } else if receipt.conflicts.contains(&repair.id) {
             repair.state = RepairState::Failed;
         } else if is_dry_run {

@@ -1,7 +1,8 @@
-//! Where databases are: the URLs of the configuration. A URL may hold a password and therefore never shows itself.
+//! Where databases are: the URLs of the configuration, and a transaction that is lent. A URL may hold a password and therefore never shows itself.
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`along`] | a transaction that is lent |
 //! | [`postgres`] | the address of a `PostgreSQL` database |
 //! | [`mysql`] | the address of a `MySQL` or `MariaDB` database |
 
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use crate::exit::Failure;
 
+pub mod along;
 pub mod mysql;
 pub mod postgres;
 

@@ -114,6 +114,21 @@ impl Address {
         self.schema != SCHEMA
     }
 
+    /// Whether both lead to the same database as the same role, as far as they say: two names of one server are two.
+    pub fn is_same_place(&self, other: &Address) -> bool {
+        let place = |address: &Address| {
+            let options = &address.options;
+            let role = options.get_username().to_owned();
+            let database = options.get_database().unwrap_or(&role).to_owned();
+            let host = match options.get_socket() {
+                Some(socket) => socket.display().to_string(),
+                None => options.get_host().to_lowercase(),
+            };
+            (host, options.get_port(), database, role)
+        };
+        place(self) == place(other)
+    }
+
     /// Whether the URL itself holds a password.
     pub fn has_password(&self) -> bool {
         self.has_password
@@ -198,6 +213,33 @@ mod tests {
         ] {
             assert!(!matches!(mode(near), PgSslMode::VerifyFull), "{near}");
         }
+    }
+
+    #[test]
+    fn two_spellings_of_one_place_are_the_same_and_two_names_of_one_server_are_not() {
+        let same = |one: &str, other: &str| {
+            let parse = |url| Address::parse(url).expect("an address");
+            parse(one).is_same_place(&parse(other))
+        };
+        let here = "postgres://app@DB.example/pay?schema=live";
+        for (other, want) in [
+            ("postgresql://app:secret@db.example:5432/pay", true),
+            ("postgres://db.example/pay?user=app&sslmode=require", true),
+            ("postgres://app@db.example:5433/pay", false),
+            ("postgres://app@db.example/other", false),
+            ("postgres://kim@db.example/pay", false),
+            ("postgres://app@10.0.0.1/pay", false),
+        ] {
+            assert_eq!(same(here, other), want, "{other}");
+        }
+        assert!(same(
+            "postgres://pay@db.example",
+            "postgres://pay@db.example/pay"
+        ));
+        assert!(same(
+            "postgres:///pay?host=/tmp&user=app",
+            "postgres://app@%2Ftmp/pay"
+        ));
     }
 
     #[test]

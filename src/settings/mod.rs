@@ -14,11 +14,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::database::DatabaseUrl;
 use crate::database::postgres::Address;
 use crate::exit::Failure;
 pub use crate::intents::amount::{AmountUnit, Rounding};
-use crate::intents::sql::spec::Spec;
-use crate::intents::sql::writer::ApplySpec;
+use crate::intents::sql::row_writer::ApplySpec;
+use crate::intents::sql::spec::{Rows, Spec};
 use crate::model::breaks::{BreakClass, Policy};
 use crate::model::intent::IntentKind;
 use crate::model::repair::RepairAction;
@@ -100,6 +101,34 @@ impl Settings {
         now: Instant,
     ) -> Result<Settings, Failure> {
         file::read(path, text, env, now)
+    }
+
+    /// Whether repairs are written into the company's own table in the store's transaction; else why not.
+    pub fn is_joined(&self) -> Result<(), String> {
+        let (Some(spec), Some(apply)) = (&self.intents.sql, &self.repair.apply) else {
+            return Err("there is no table to write to".to_owned());
+        };
+        match (&self.store, &apply.url) {
+            (StoreUrl::Postgres(store), DatabaseUrl::Postgres(table)) => {
+                if !store.is_same_place(table) {
+                    return Err(format!(
+                        "[store] url ({store}) and the table's ({table}) do not name one database and one role"
+                    ));
+                }
+                match &spec.rows {
+                    Rows::Table { .. } => Ok(()),
+                    Rows::Query(_) => Err("the rows of a query cannot be held".to_owned()),
+                }
+            }
+            (StoreUrl::Sqlite(store), DatabaseUrl::Sqlite(table)) => {
+                let whole = |path: &Path| path.canonicalize().ok();
+                match (whole(store), whole(table)) {
+                    (Some(store), Some(table)) if store == table => Ok(()),
+                    _ => Err("the store and the table are two files".to_owned()),
+                }
+            }
+            _ => Err("the store and the table are in databases of two kinds".to_owned()),
+        }
     }
 
     /// A source by its name.

@@ -9,9 +9,9 @@ use super::file::{
 };
 use crate::database::DatabaseUrl;
 use crate::exit::Failure;
+use crate::intents::sql::row_writer::{ApplySpec, words_of};
 use crate::intents::sql::spec::{Origin, Role, Spec};
 use crate::intents::sql::template::{Parameter, Template};
-use crate::intents::sql::writer::{ApplySpec, words_of};
 use crate::model::breaks::{BreakClass, Policy};
 use crate::model::intent::{IntentKind, IntentStatus};
 use crate::model::repair::RepairAction;

@@ -1,13 +1,14 @@
 //! Whichever store the configuration names: commands work on this one and need not know which it is.
 
 use super::contract::{
-    Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Freshness,
-    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection, Outbox,
-    Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Settlement, Store,
-    Unconfirmed,
+    AlongEnds, Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision,
+    Freshness, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection,
+    Outbox, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Settlement,
+    Store, Unconfirmed,
 };
 use super::postgres::PostgresStore;
 use super::sqlite::SqliteStore;
+use crate::database::along::Along;
 use crate::exit::Failure;
 use crate::model::breaks::{Break, CloseAs};
 use crate::model::run::{Pin, Watermark};
@@ -76,6 +77,10 @@ delegate! { Store:
 }
 
 delegate! { Outbox:
+    fn commit_along(claim: &Claim, commit: &Commit<'_>, along: &mut dyn Along) -> Receipt;
+    fn apply_along(
+        id: &str, run_id: &str, note: &Note<'_>, ends: &AlongEnds<'_>, along: &mut dyn Along
+    ) -> RepairDetail;
     fn claim_repair(id: &str, run_id: &str, note: &Note<'_>, ttl: Span) -> RepairClaim;
     fn claimed_repairs(sources: &[&str]) -> Vec<RepairDetail>;
     fn renew_repair(claim: &RepairClaim, ttl: Span) -> ();

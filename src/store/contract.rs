@@ -21,6 +21,7 @@
 //! - A resolved break that is seen again starts a new opening: `first_seen_run` and `first_seen_at` are those of the new
 //!   opening, and the old opening stays in the break's events.
 
+use crate::database::along::Along;
 use crate::exit::Failure;
 use crate::model::breaks::{Break, BreakClass, BreakState, CloseAs};
 use crate::model::intent::{IntentStatus, Intents};
@@ -366,8 +367,8 @@ pub struct Commit<'a> {
     pub resolved: &'a [String],
     /// Repairs to write; those in state `applied` are applied, compare-and-set.
     pub repairs: &'a [Repair],
-    /// The `repair_conflict` break of a repair that found its row changed.
-    pub on_conflict: &'a dyn Fn(&Repair) -> Break,
+    /// The `repair_conflict` break of a repair that was not written, and why; no why = its row had changed.
+    pub on_conflict: &'a dyn Fn(&Repair, &str) -> Break,
     /// Where the watermark goes; `None` = it stays.
     pub advance_to: Option<&'a Watermark>,
     /// Whose account was read, where that is to be remembered; `None` = as it is.
@@ -392,6 +393,9 @@ pub struct Receipt {
     pub outcome: Outcome,
     /// Repairs that were written, or moved on, by this commit, in the order given.
     pub repairs_written: Vec<String>,
+    /// Approved repairs that the company's own table took in the same transaction; stored as `applied`. Where the run had
+    /// committed before, every one of its repairs that is applied.
+    pub applied: Vec<String>,
     /// Repairs that found their row changed; stored as `failed`, nothing was overwritten.
     pub conflicts: Vec<String>,
     /// Repairs that the ledger knows already and that stay as they are: turned down by a person, applied, or failed
@@ -407,6 +411,7 @@ impl Receipt {
         Receipt {
             outcome: Outcome::Committed,
             repairs_written: Vec::new(),
+            applied: Vec::new(),
             conflicts: Vec::new(),
             held: Vec::new(),
             conflict_breaks: Vec::new(),
@@ -631,6 +636,15 @@ pub struct RepairClaim {
     pub run_id: String,
 }
 
+/// What belongs to the ends of a repair that is written along.
+#[derive(Clone, Copy)]
+pub struct AlongEnds<'a> {
+    /// The break that it closes, as it stands then; `None` = the next run sees it in order.
+    pub closes: Option<&'a Break>,
+    /// See [`Commit::on_conflict`].
+    pub on_conflict: &'a dyn Fn(&Repair, &str) -> Break,
+}
+
 /// How a claimed repair ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Settlement<'a> {
@@ -655,6 +669,26 @@ pub enum Settlement<'a> {
     reason = "one thread drives everything: no caller needs the futures to be Send"
 )]
 pub trait Outbox {
+    /// Writes one slice like [`Store::commit`], and the repairs in it that are approved into the company's own table, in the
+    /// same transaction. What could not be written for a reason that is not its own stays approved.
+    async fn commit_along(
+        &mut self,
+        claim: &Claim,
+        commit: &Commit<'_>,
+        along: &mut dyn Along,
+    ) -> Result<Receipt, Failure>;
+
+    /// Writes an approved repair into the company's own table and into the ledger, in one transaction. A failure that is
+    /// not about the repair leaves it as it was.
+    async fn apply_along(
+        &mut self,
+        id: &str,
+        run_id: &str,
+        note: &Note<'_>,
+        ends: &AlongEnds<'_>,
+        along: &mut dyn Along,
+    ) -> Result<RepairDetail, Failure>;
+
     /// Claims an approved repair, or a claimed one whose holder let its lease end. `Locked` while somebody else holds it,
     /// `Rejected` in any other state.
     async fn claim_repair(

@@ -12,6 +12,7 @@
 //! | `pins` | whose account a source reads |
 //! | `chain` | the seal on every step of the ledger |
 //! | `claims` | repairs on their way into a table of the company's own |
+//! | `along` | repairs that such a table takes in a transaction of ours |
 //! | `commit` | the one transaction of a run |
 //!
 //! # Decisions
@@ -24,6 +25,7 @@
 pub(in crate::store) mod dialect;
 pub(in crate::store) mod engine;
 
+mod along;
 mod breaks;
 mod chain;
 mod claims;
@@ -39,11 +41,12 @@ mod runs;
 
 use self::engine::{Database, Engine, Repeat};
 use super::contract::{
-    Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Freshness,
-    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection, Outbox,
-    Outcome, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart,
+    AlongEnds, Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision,
+    Freshness, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection,
+    Outbox, Outcome, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart,
     Settlement, Store, Unconfirmed,
 };
+use crate::database::along::Along;
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, CloseAs};
 use crate::model::run::{Pin, Watermark};
@@ -79,6 +82,35 @@ fn only_one<T>(noun: &str, id_prefix: &str, rows: &mut Vec<T>) -> Result<T, Fail
         ))
         .remedy("write more of the id")),
     }
+}
+
+/// Writes one slice, along with a table of the company's own where there is one.
+async fn commit_with(
+    database: &mut impl Database,
+    claim: &Claim,
+    commit: &Commit<'_>,
+    mut along: Option<&mut dyn Along>,
+) -> Result<Receipt, Failure> {
+    let repeat = Repeat::Marked {
+        run_id: commit.run_id,
+        source: &claim.source,
+    };
+    // What an earlier try wrote, of which nobody knew whether it took hold.
+    let mut earlier: Option<Receipt> = None;
+    database
+        .write("committing", repeat, async |session| {
+            let along = match &mut along {
+                Some(along) => Some(&mut **along as &mut dyn Along),
+                None => None,
+            };
+            let receipt = commit::commit(session, claim, commit, along).await?;
+            if let (Outcome::AlreadyCommitted, Some(ours)) = (receipt.outcome, &earlier) {
+                return Ok(ours.clone());
+            }
+            earlier = Some(receipt.clone());
+            Ok(receipt)
+        })
+        .await
 }
 
 impl<D: Database> Store for SqlStore<D> {
@@ -192,22 +224,7 @@ impl<D: Database> Store for SqlStore<D> {
     }
 
     async fn commit(&mut self, claim: &Claim, commit: &Commit<'_>) -> Result<Receipt, Failure> {
-        let repeat = Repeat::Marked {
-            run_id: commit.run_id,
-            source: &claim.source,
-        };
-        // What an earlier try wrote, of which nobody knew whether it took hold.
-        let mut earlier: Option<Receipt> = None;
-        self.database
-            .write("committing", repeat, async |session| {
-                let receipt = commit::commit(session, claim, commit).await?;
-                if let (Outcome::AlreadyCommitted, Some(ours)) = (receipt.outcome, &earlier) {
-                    return Ok(ours.clone());
-                }
-                earlier = Some(receipt.clone());
-                Ok(receipt)
-            })
-            .await
+        commit_with(&mut self.database, claim, commit, None).await
     }
 
     async fn is_committed(&mut self, run_id: &str, source: &str) -> Result<bool, Failure> {
@@ -396,6 +413,30 @@ impl<D: Database> Store for SqlStore<D> {
 }
 
 impl<D: Database> Outbox for SqlStore<D> {
+    async fn commit_along(
+        &mut self,
+        claim: &Claim,
+        commit: &Commit<'_>,
+        along: &mut dyn Along,
+    ) -> Result<Receipt, Failure> {
+        commit_with(&mut self.database, claim, commit, Some(along)).await
+    }
+
+    async fn apply_along(
+        &mut self,
+        id: &str,
+        run_id: &str,
+        note: &Note<'_>,
+        ends: &AlongEnds<'_>,
+        along: &mut dyn Along,
+    ) -> Result<RepairDetail, Failure> {
+        self.database
+            .write("applying a repair", Repeat::Doubles, async |session| {
+                along::apply(session, id, run_id, note, ends, along).await
+            })
+            .await
+    }
+
     async fn claim_repair(
         &mut self,
         id: &str,

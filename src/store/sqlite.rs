@@ -36,6 +36,7 @@ use super::contract::{IntentSelection, OperationSelection};
 use super::sql::SqlStore;
 use super::sql::dialect::{Bulk, Sql};
 use super::sql::engine::{Database, Engine, Repeat, Value};
+use crate::database::along::Lent;
 use crate::exit::Failure;
 use crate::model::stored::{StoredIntents, StoredOperations};
 
@@ -171,6 +172,10 @@ impl Engine for SqliteConnection {
         bulk::write(self, doing, bulk, count, bind).await
     }
 
+    fn lent(&mut self) -> Lent<'_> {
+        Lent::Sqlite(self)
+    }
+
     async fn assert_version(&mut self) -> Result<(), Failure> {
         open::assert_version(self).await
     }
@@ -235,7 +240,7 @@ mod tests {
             breaks: &[],
             resolved: &[],
             repairs: &[],
-            on_conflict: &|_| unreachable!("there are no repairs"),
+            on_conflict: &|_, _| unreachable!("there are no repairs"),
             advance_to: None,
             pin: None,
             totals_json: "{}",

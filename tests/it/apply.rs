@@ -12,19 +12,19 @@ use super::scene::{NOW, Scene, Told, database, send};
 use super::sweeps::{injected, stride};
 
 /// A payment that is late, one that is refunded, and the refund.
-const OPERATIONS: &str = "operation_id,kind,status,amount_minor,currency,occurred_at,reference,parent_id\n\
+pub(crate) const OPERATIONS: &str = "operation_id,kind,status,amount_minor,currency,occurred_at,reference,parent_id\n\
     ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A,\n\
     ch_3,charge,succeeded,3000,EUR,2026-03-09T10:00:05Z,C,\n\
     re_1,refund,succeeded,-400,EUR,2026-03-09T12:00:00Z,,ch_3\n";
 
 const ROWS: [(&str, &str, &str, i64); 2] = [("A", "", "new", 1000), ("C", "ch_3", "paid", 3000)];
 
-fn engines() -> Vec<Engine> {
+pub(crate) fn engines() -> Vec<Engine> {
     aside(|| async { Engine::all().await })
 }
 
 /// `payments` as each engine writes it.
-fn table(engine: &Engine) -> &'static str {
+pub(crate) fn table(engine: &Engine) -> &'static str {
     match engine {
         Engine::Postgres(_) => "app.payments",
         Engine::MariaDb(_) | Engine::Sqlite => "payments",
@@ -54,7 +54,7 @@ fn schema(engine: &Engine) -> String {
 }
 
 /// The statements of `[repair.apply]`.
-fn statements(engine: &Engine, has_record: bool) -> String {
+pub(crate) fn statements(engine: &Engine, has_record: bool) -> String {
     let (table, cast) = (table(engine), engine.pick("::app.state", "", ""));
     let at = engine.pick(
         ":occurred_at::timestamptz",
@@ -78,6 +78,24 @@ fn statements(engine: &Engine, has_record: bool) -> String {
 }
 
 fn shop(engine: &Engine, store: Option<&Database>, repair: &str) -> Scene {
+    let scene = configured(engine, repair).stored(store, "1s");
+    filled(engine, scene)
+}
+
+/// The same with its store in the company's own database.
+pub(crate) fn joined_shop(engine: &Engine, repair: &str) -> Scene {
+    let scene = configured(engine, repair);
+    let text = std::fs::read_to_string(scene.path("paysweep.toml")).expect("a configuration");
+    let store = format!("[store]\nurl = \"{}\"\nlease = \"1s\"", engine.url());
+    let text = text.replace("[store]\nurl = \"sqlite://paysweep.db\"", &store);
+    scene.write("paysweep.toml", &text);
+    let told = scene.say("migrate");
+    assert_eq!(told.code, 0, "{told:?}");
+    filled(engine, scene)
+}
+
+/// The configuration, and what the processor did.
+fn configured(engine: &Engine, repair: &str) -> Scene {
     let scene = Scene::empty();
     scene.write("operations.csv", OPERATIONS);
     scene.write(
@@ -113,7 +131,11 @@ parent_intent_id = "parent"
             table(engine)
         ),
     );
-    let scene = scene.stored(store, "1s");
+    scene
+}
+
+/// Makes the table, with its rows.
+fn filled(engine: &Engine, scene: Scene) -> Scene {
     run(engine, &scene, &schema(engine));
     for (id, reference, state, amount) in ROWS {
         insert(engine, &scene, id, reference, state, amount);
@@ -121,7 +143,14 @@ parent_intent_id = "parent"
     scene
 }
 
-fn insert(engine: &Engine, scene: &Scene, id: &str, reference: &str, state: &str, amount: i64) {
+pub(crate) fn insert(
+    engine: &Engine,
+    scene: &Scene,
+    id: &str,
+    reference: &str,
+    state: &str,
+    amount: i64,
+) {
     let reference = match reference {
         "" => "null".to_owned(),
         reference => format!("'{reference}'"),
@@ -138,18 +167,22 @@ fn insert(engine: &Engine, scene: &Scene, id: &str, reference: &str, state: &str
 }
 
 /// Where the company's database is, for a thread of its own.
-fn place(engine: &Engine, scene: &Scene) -> (String, std::path::PathBuf) {
+pub(crate) fn place(engine: &Engine, scene: &Scene) -> (String, std::path::PathBuf) {
     (engine.url(), scene.path("company.db"))
 }
 
-fn run(engine: &Engine, scene: &Scene, statements: &str) {
+pub(crate) fn run(engine: &Engine, scene: &Scene, statements: &str) {
     let (url, path) = place(engine, scene);
     let text = statements.to_owned();
     aside(move || async move { execute(&url, &path, &text).await.expect(&text) });
 }
 
 /// Runs statements as the application would; how many rows changed.
-async fn execute(url: &str, path: &std::path::Path, text: &str) -> Result<u64, sqlx::Error> {
+pub(crate) async fn execute(
+    url: &str,
+    path: &std::path::Path,
+    text: &str,
+) -> Result<u64, sqlx::Error> {
     let raw = sqlx::raw_sql(AssertSqlSafe(text.to_owned()));
     if url.starts_with("postgres") {
         let mut session = PgConnection::connect(url).await?;
@@ -174,7 +207,7 @@ async fn execute(url: &str, path: &std::path::Path, text: &str) -> Result<u64, s
 }
 
 /// Every row, one text each: id, state, reference, how often a repair touched it, whether one is recorded.
-fn rows(engine: &Engine, scene: &Scene) -> Vec<String> {
+pub(crate) fn rows(engine: &Engine, scene: &Scene) -> Vec<String> {
     let (url, path) = place(engine, scene);
     let text = engine.pick("::text", "", "");
     let state = engine.pick("state::text", "state", "state");
@@ -213,14 +246,14 @@ fn rows(engine: &Engine, scene: &Scene) -> Vec<String> {
     })
 }
 
-const BEFORE: [&str; 2] = ["A new - 0 by nobody", "C paid ch_3 0 by nobody"];
-const AFTER: [&str; 3] = [
+pub(crate) const BEFORE: [&str; 2] = ["A new - 0 by nobody", "C paid ch_3 0 by nobody"];
+pub(crate) const AFTER: [&str; 3] = [
     "A paid ch_1 1 by a repair",
     "C paid ch_3 0 by nobody",
     "recorded paid re_1 1 by a repair",
 ];
 
-fn states(scene: &Scene) -> Vec<String> {
+pub(crate) fn states(scene: &Scene) -> Vec<String> {
     let told = scene.say("repairs list -f json").json();
     let mut states: Vec<String> = told["repairs"]
         .as_array()
@@ -232,7 +265,7 @@ fn states(scene: &Scene) -> Vec<String> {
     states
 }
 
-fn id_of(scene: &Scene, intent: &str) -> String {
+pub(crate) fn id_of(scene: &Scene, intent: &str) -> String {
     let told = scene.say("repairs list -f json").json();
     let list = told["repairs"].as_array().expect("a list").clone();
     let found = list.into_iter().find(|item| item["intent_id"] == intent);
@@ -465,7 +498,7 @@ fn a_statement_that_changes_another_number_of_rows_or_is_refused_is_rolled_back(
 }
 
 #[test]
-fn what_concerns_every_repair_blames_none_and_the_next_run_goes_on() {
+fn what_concerns_every_repair_is_told_before_anything_is_committed_and_the_next_run_does_it_all() {
     for engine in engines() {
         let scene = shop(
             &engine,
@@ -476,11 +509,19 @@ fn what_concerns_every_repair_blames_none_and_the_next_run_goes_on() {
         let label = engine.name();
         assert_eq!(told.code, 2, "{label}: {told:?}");
         assert!(told.stderr.contains("nowhere"), "{label}: {}", told.stderr);
-        assert_eq!(rows(&engine, &scene)[0], BEFORE[0], "{label}");
         assert!(
-            states(&scene).contains(&"approved".to_owned()),
-            "{label}: {:?}",
-            states(&scene)
+            told.stderr.contains("nothing was written"),
+            "{label}: {}",
+            told.stderr
+        );
+        let dry = scene.now("run --dry-run -f json");
+        assert_eq!(dry.code, 2, "{label}: {dry:?}");
+        assert_eq!(rows(&engine, &scene), BEFORE, "{label}");
+        assert_eq!(states(&scene), Vec::<String>::new(), "{label}");
+        let mark = scene.say("watermark show -f json").json();
+        assert!(
+            mark["watermarks"][0]["watermark"].is_null(),
+            "{label}: {mark}"
         );
         let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("a configuration");
         scene.write(
@@ -494,7 +535,7 @@ fn what_concerns_every_repair_blames_none_and_the_next_run_goes_on() {
 }
 
 /// Runs until nothing is on its way any more.
-fn heal(scene: &Scene, label: &str) -> Told {
+pub(crate) fn heal(scene: &Scene, label: &str) -> Told {
     let started = Instant::now();
     loop {
         let told = scene.now("run -f json");

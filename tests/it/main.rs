@@ -32,6 +32,7 @@ mod hostile;
 mod infer;
 mod intents_sql;
 mod interrupts;
+mod joined;
 mod ledger;
 mod mariadb;
 mod nights;

@@ -138,7 +138,7 @@ pub(crate) fn record_refund(id: &str) -> Repair {
     }
 }
 
-pub(crate) fn conflict(_: &Repair) -> Break {
+pub(crate) fn conflict(_: &Repair, _: &str) -> Break {
     break_about("c1", BreakClass::RepairConflict, "changed")
 }
 

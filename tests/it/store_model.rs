@@ -644,7 +644,9 @@ impl Memory {
             receipt.repairs_written.push(repair.id.clone());
             if failed.contains(&repair.id) {
                 receipt.conflicts.push(repair.id.clone());
-                receipt.conflict_breaks.push((commit.on_conflict)(repair));
+                receipt
+                    .conflict_breaks
+                    .push((commit.on_conflict)(repair, ""));
             }
         }
         Ok(receipt)
@@ -898,6 +900,11 @@ impl Memory {
             conflicts: written
                 .iter()
                 .filter(|it| it.item.state == RepairState::Failed)
+                .map(|it| it.item.id.clone())
+                .collect(),
+            applied: written
+                .iter()
+                .filter(|it| it.item.state == RepairState::Applied)
                 .map(|it| it.item.id.clone())
                 .collect(),
             repairs_written: written.into_iter().map(|it| it.item.id).collect(),

@@ -331,7 +331,7 @@ async fn nobody_takes_a_source_between_the_look_at_the_claim_and_the_end_of_the_
     let url = database.url();
     let was_held = Cell::new(false);
     // Called in the middle of the commit.
-    let thief = |_: &paysweep::model::repair::Repair| {
+    let thief = |_: &paysweep::model::repair::Repair, _: &str| {
         let url = url.clone();
         let stolen = super::postgres::aside(move || async move {
             let steal = "set lock_timeout = '100ms'; update paysweep.leases set epoch = epoch + 1";

@@ -1,8 +1,8 @@
 //! The statements of `[repair.apply]` with their values written out, for a file that a person reads before it is run.
 
+use super::row_writer::{ApplySpec, value_of};
 use super::session::Value;
 use super::template::Parameter;
-use super::writer::{ApplySpec, value_of};
 use crate::database::DatabaseUrl;
 use crate::exit::Failure;
 use crate::model::repair::Repair;

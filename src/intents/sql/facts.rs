@@ -95,8 +95,8 @@ fn fact(name: &str, found: Result<String, Failure>) -> Fact {
 
 /// Asks inside a transaction of its own.
 async fn within<T>(
-    session: &mut Session,
-    ask: impl AsyncFnOnce(&mut Session) -> Result<T, Failure>,
+    session: &mut Session<'_>,
+    ask: impl AsyncFnOnce(&mut Session<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     session.begin().await?;
     let answer = ask(session).await;
@@ -104,7 +104,7 @@ async fn within<T>(
     answer
 }
 
-async fn one_row(session: &mut Session, statement: &Statement) -> Result<Vec<String>, Failure> {
+async fn one_row(session: &mut Session<'_>, statement: &Statement) -> Result<Vec<String>, Failure> {
     let rows = within(session, async |session| {
         session.all("looking at the database", statement).await
     })
@@ -112,7 +112,7 @@ async fn one_row(session: &mut Session, statement: &Statement) -> Result<Vec<Str
     Ok(rows.into_iter().next().unwrap_or_default())
 }
 
-async fn database(session: &mut Session, spec: &Spec, now: Instant) -> Result<String, Failure> {
+async fn database(session: &mut Session<'_>, spec: &Spec, now: Instant) -> Result<String, Failure> {
     let engine = session.engine();
     let question = match engine {
         Engine::Postgres => {
@@ -174,7 +174,7 @@ const MYSQL_ENGINE: &str = "\
     where binary table_name = ? and table_schema = ?";
 
 pub(super) async fn role(
-    session: &mut Session,
+    session: &mut Session<'_>,
     spec: &Spec,
     shape: &Shape,
 ) -> Result<String, Failure> {
@@ -186,7 +186,7 @@ pub(super) async fn role(
 }
 
 async fn postgres_role(
-    session: &mut Session,
+    session: &mut Session<'_>,
     spec: &Spec,
     shape: &Shape,
 ) -> Result<String, Failure> {
@@ -237,7 +237,7 @@ async fn postgres_role(
     Ok(said)
 }
 
-async fn mysql_role(session: &mut Session, shape: &Shape) -> Result<String, Failure> {
+async fn mysql_role(session: &mut Session<'_>, shape: &Shape) -> Result<String, Failure> {
     let row = one_row(session, &Statement::plain(MYSQL_ROLE)).await?;
     let cell = |at: usize| row.get(at).map_or("", String::as_str);
     if !cell(1).is_empty() {
@@ -284,7 +284,7 @@ const SQLITE_UNIQUE: &str = "\
     join pragma_index_info(l.name) as i where l.\"unique\" = 1 and l.partial = 0 group by l.name \
     union all select group_concat(name, char(31)) from pragma_table_info(?) where pk > 0";
 
-async fn key(session: &mut Session, spec: &Spec, shape: &Shape) -> Result<String, Failure> {
+async fn key(session: &mut Session<'_>, spec: &Spec, shape: &Shape) -> Result<String, Failure> {
     let id = spec.column(Role::IntentId).unwrap_or_default();
     let cannot_be_seen = || {
         Ok(format!(
@@ -339,7 +339,7 @@ async fn key(session: &mut Session, spec: &Spec, shape: &Shape) -> Result<String
 }
 
 async fn indexes(
-    session: &mut Session,
+    session: &mut Session<'_>,
     shape: &Shape,
     questions: &Questions,
     now: Instant,
@@ -383,7 +383,7 @@ async fn indexes(
 
 /// Whether the engine can answer without reading every row.
 async fn is_served(
-    session: &mut Session,
+    session: &mut Session<'_>,
     engine: Engine,
     statement: &Statement,
 ) -> Result<bool, Failure> {
@@ -422,7 +422,7 @@ async fn is_served(
 }
 
 async fn rows(
-    session: &mut Session,
+    session: &mut Session<'_>,
     spec: &Spec,
     questions: &Questions,
 ) -> Result<String, Failure> {

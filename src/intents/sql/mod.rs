@@ -12,18 +12,24 @@
 //! | `order` | whether a transaction that is still open may hide rows |
 //! | [`table`] | the table of [`contract`](super::contract) |
 //! | [`template`] | a statement of the company's own with named parameters |
-//! | [`writer`] | repairs written into the table, each once |
+//! | [`row_writer`] | one repair, inside a transaction that has begun |
+//! | [`writer`] | repairs written into the table, each in a transaction of its own |
+//! | [`joined`] | the same in the store's transaction, where the table lies in its database |
+//! | `explained` | these statements, explained without being run |
 //! | [`export`] | the same statements, written out for a person |
 //! | [`facts`], [`apply_facts`] | what `paysweep check` says about reading it, and about writing to it |
 
 pub mod apply_facts;
 mod dialect;
+mod explained;
 pub mod export;
 pub mod facts;
 mod failure;
+pub mod joined;
 pub mod order;
 mod question;
 mod row;
+pub mod row_writer;
 mod session;
 mod shape;
 pub mod spec;

@@ -71,7 +71,7 @@ const SESSIONS: &str = "\
 
 /// Finds the best level. Asked before the rows are, outside of their transaction.
 pub(super) async fn order(
-    session: &mut Session,
+    session: &mut Session<'_>,
     spec: &Spec,
     shape: &Shape,
 ) -> Result<Order, Failure> {

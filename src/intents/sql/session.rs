@@ -8,6 +8,7 @@
 //! - A file of `SQLite` is opened so that not a byte changes and no file appears beside it. One with a write-ahead log
 //!   that nobody has open is read as it lies there, and whether it was left alone is looked at when the reading ends.
 
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -15,11 +16,13 @@ use futures_util::TryStreamExt;
 use sqlx::mysql::MySqlConnection;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteConnection};
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::dialect::Engine;
 use super::failure::{failure, is_lost, refusal, silence};
 use crate::database::DatabaseUrl;
+use crate::database::along::Lent;
 use crate::exit::{Exit, Failure};
 use crate::time::Span;
 
@@ -98,15 +101,41 @@ impl Record {
     }
 }
 
-enum Link {
-    Postgres(PgConnection),
+enum Link<'c> {
+    Postgres(Held<'c, PgConnection>),
     MySql(MySqlConnection),
-    Sqlite(SqliteConnection, Option<Untouched>),
+    Sqlite(Held<'c, SqliteConnection>, Option<Untouched>),
+}
+
+/// A connection of our own, or somebody else's that was lent.
+enum Held<'c, C> {
+    Own(C),
+    Lent(&'c mut C),
+}
+
+impl<C> Deref for Held<'_, C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        match self {
+            Held::Own(connection) => connection,
+            Held::Lent(connection) => connection,
+        }
+    }
+}
+
+impl<C> DerefMut for Held<'_, C> {
+    fn deref_mut(&mut self) -> &mut C {
+        match self {
+            Held::Own(connection) => connection,
+            Held::Lent(connection) => connection,
+        }
+    }
 }
 
 /// A connection, inside a transaction or not.
-pub(super) struct Session {
-    link: Link,
+pub(super) struct Session<'c> {
+    link: Link<'c>,
     patience: Duration,
     statement_timeout: Span,
     /// Whether a transaction has begun and not ended. It stays so where its work was dropped half-way.
@@ -115,12 +144,12 @@ pub(super) struct Session {
     is_lost: bool,
 }
 
-impl Session {
+impl Session<'static> {
     /// Connects to read.
     pub(super) async fn connect(
         url: &DatabaseUrl,
         statement_timeout: Span,
-    ) -> Result<Session, Failure> {
+    ) -> Result<Self, Failure> {
         Session::open(url, statement_timeout, false).await
     }
 
@@ -128,20 +157,29 @@ impl Session {
     pub(super) async fn connect_to_write(
         url: &DatabaseUrl,
         statement_timeout: Span,
-    ) -> Result<Session, Failure> {
+    ) -> Result<Self, Failure> {
         Session::open(url, statement_timeout, true).await
+    }
+
+    /// Connects to have statements explained that write. A file is opened so that not a byte of it changes.
+    pub(super) async fn connect_to_explain(
+        url: &DatabaseUrl,
+        statement_timeout: Span,
+    ) -> Result<Self, Failure> {
+        let to_write = !matches!(url, DatabaseUrl::Sqlite(_));
+        Session::open(url, statement_timeout, to_write).await
     }
 
     async fn open(
         url: &DatabaseUrl,
         statement_timeout: Span,
         to_write: bool,
-    ) -> Result<Session, Failure> {
+    ) -> Result<Self, Failure> {
         let doing = "connecting";
         let connecting = async {
             Ok(match url {
                 DatabaseUrl::Postgres(address) => {
-                    Link::Postgres(address.options().connect().await?)
+                    Link::Postgres(Held::Own(address.options().connect().await?))
                 }
                 DatabaseUrl::MySql(address) => Link::MySql(address.options().connect().await?),
                 DatabaseUrl::Sqlite(path) => {
@@ -150,7 +188,7 @@ impl Session {
                     } else {
                         sqlite_options(path)
                     };
-                    Link::Sqlite(options.connect().await?, untouched)
+                    Link::Sqlite(Held::Own(options.connect().await?), untouched)
                 }
             })
         };
@@ -165,14 +203,41 @@ impl Session {
             Ok(Err(error)) => return Err(failure(doing, &error)),
             Err(_) => return Err(silence(doing)),
         };
+        Ok(Session::of(link, statement_timeout, false))
+    }
+
+    /// Closes the connection.
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        let closed = match self.link {
+            Link::Postgres(Held::Own(connection)) => connection.close().await,
+            Link::MySql(connection) => connection.close().await,
+            Link::Sqlite(Held::Own(connection), _) => connection.close().await,
+            // Whoever lent it goes on with it.
+            Link::Postgres(Held::Lent(_)) | Link::Sqlite(Held::Lent(_), _) => Ok(()),
+        };
+        closed.map_err(|error| failure("closing the connection", &error))
+    }
+}
+
+impl<'c> Session<'c> {
+    fn of(link: Link<'c>, statement_timeout: Span, is_inside: bool) -> Session<'c> {
         let millis = u64::try_from(statement_timeout.0 / 1_000).unwrap_or_default();
-        Ok(Session {
+        Session {
             link,
             patience: Duration::from_millis(millis) + MARGIN,
             statement_timeout,
-            is_inside: false,
+            is_inside,
             is_lost: false,
-        })
+        }
+    }
+
+    /// A connection that somebody lends, inside a transaction of theirs.
+    pub(super) fn lent(lent: Lent<'c>, statement_timeout: Span) -> Session<'c> {
+        let link = match lent {
+            Lent::Postgres(connection) => Link::Postgres(Held::Lent(connection)),
+            Lent::Sqlite(connection) => Link::Sqlite(Held::Lent(connection), None),
+        };
+        Session::of(link, statement_timeout, true)
     }
 
     /// Which engine answers.
@@ -264,11 +329,36 @@ impl Session {
         Ok(())
     }
 
-    /// Ends a transaction so that it takes hold. After a failure nobody knows whether it did.
-    pub(super) async fn commit(&mut self) -> Result<(), Failure> {
-        self.send("ending to write", "commit".to_owned()).await?;
-        self.is_inside = false;
-        Ok(())
+    /// Ends a transaction so that it takes hold, or tells in which words the database refused it: what is checked at the
+    /// end only is checked then. After a failure nobody knows whether it took hold.
+    pub(super) async fn commit(&mut self) -> Result<Result<(), String>, Failure> {
+        let answer = self.sent("commit".to_owned()).await;
+        match answer {
+            Ok(Ok(())) => {
+                self.is_inside = false;
+                Ok(Ok(()))
+            }
+            Ok(Err(error)) if refusal(&error).is_some() => {
+                Ok(Err(refusal(&error).unwrap_or_default()))
+            }
+            other => self.understood("ending to write", other).map(Ok),
+        }
+    }
+
+    /// Checks what would be checked at the end of the transaction, and leaves it to be checked again then. In which words
+    /// the database refuses it. `SQLite` has no way to ask before the end.
+    pub(super) async fn check_now(&mut self) -> Result<Result<(), String>, Failure> {
+        if self.engine() != Engine::Postgres {
+            return Ok(Ok(()));
+        }
+        let text = "savepoint paysweep_checks; set constraints all immediate; \
+                    rollback to savepoint paysweep_checks; release savepoint paysweep_checks";
+        match self.sent(text.to_owned()).await {
+            Ok(Err(error)) if refusal(&error).is_some() => {
+                Ok(Err(refusal(&error).unwrap_or_default()))
+            }
+            other => self.understood("checking a repair", other).map(Ok),
+        }
     }
 
     /// Writes. How many rows the statement changed, or in which words the database refused this very write.
@@ -297,9 +387,9 @@ impl Session {
             }};
         }
         let answer = match &mut self.link {
-            Link::Postgres(connection) => write!(connection, texts => texts.as_slice()),
+            Link::Postgres(connection) => write!(&mut **connection, texts => texts.as_slice()),
             Link::MySql(connection) => write!(connection, texts => texts.join(",")),
-            Link::Sqlite(connection, _) => write!(connection, texts => texts.join(",")),
+            Link::Sqlite(connection, _) => write!(&mut **connection, texts => texts.join(",")),
         };
         match answer {
             Ok(Ok(rows)) => Ok(Ok(rows)),
@@ -329,15 +419,28 @@ impl Session {
 
     /// Sends a statement that has no values and no answer.
     pub(super) async fn send(&mut self, doing: &str, text: String) -> Result<(), Failure> {
+        let answer = self.sent(text).await;
+        self.understood(doing, answer)
+    }
+
+    async fn sent(&mut self, text: String) -> Result<Result<(), sqlx::Error>, Elapsed> {
         let raw = sqlx::raw_sql(AssertSqlSafe(text));
         let sending = async {
             match &mut self.link {
-                Link::Postgres(connection) => raw.execute(connection).await.map(|_| ()),
+                Link::Postgres(connection) => raw.execute(&mut **connection).await.map(|_| ()),
                 Link::MySql(connection) => raw.execute(connection).await.map(|_| ()),
-                Link::Sqlite(connection, _) => raw.execute(connection).await.map(|_| ()),
+                Link::Sqlite(connection, _) => raw.execute(&mut **connection).await.map(|_| ()),
             }
         };
-        match timeout(self.patience, sending).await {
+        timeout(self.patience, sending).await
+    }
+
+    fn understood(
+        &mut self,
+        doing: &str,
+        answer: Result<Result<(), sqlx::Error>, Elapsed>,
+    ) -> Result<(), Failure> {
+        match answer {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
                 self.is_lost = is_lost(&error);
@@ -392,10 +495,10 @@ impl Session {
             }};
         }
         match &mut self.link {
-            Link::Postgres(connection) => ask!(connection, texts => texts.as_slice()),
+            Link::Postgres(connection) => ask!(&mut **connection, texts => texts.as_slice()),
             // These know no arrays, and are never given one.
             Link::MySql(connection) => ask!(connection, texts => texts.join(",")),
-            Link::Sqlite(connection, _) => ask!(connection, texts => texts.join(",")),
+            Link::Sqlite(connection, _) => ask!(&mut **connection, texts => texts.join(",")),
         }
     }
 
@@ -423,7 +526,7 @@ impl Session {
         let doing = "looking at the columns of the query";
         macro_rules! describe {
             ($connection:expr) => {{
-                let prepared = (&mut *$connection)
+                let prepared = $connection
                     .prepare(AssertSqlSafe(text).into_sql_str())
                     .await
                     .map_err(|error| failure(doing, &error))?;
@@ -440,20 +543,10 @@ impl Session {
             }};
         }
         Ok(match &mut self.link {
-            Link::Postgres(connection) => describe!(connection),
-            Link::MySql(connection) => describe!(connection),
-            Link::Sqlite(connection, _) => describe!(connection),
+            Link::Postgres(connection) => describe!((&mut **connection)),
+            Link::MySql(connection) => describe!((&mut *connection)),
+            Link::Sqlite(connection, _) => describe!((&mut **connection)),
         })
-    }
-
-    /// Closes the connection.
-    pub(super) async fn close(self) -> Result<(), Failure> {
-        let closed = match self.link {
-            Link::Postgres(connection) => connection.close().await,
-            Link::MySql(connection) => connection.close().await,
-            Link::Sqlite(connection, _) => connection.close().await,
-        };
-        closed.map_err(|error| failure("closing the connection", &error))
     }
 }
 

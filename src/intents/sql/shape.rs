@@ -45,7 +45,7 @@ impl Shape {
 }
 
 /// Reads the catalogue, inside a transaction. Fails where a column is not there or cannot be what it is named for.
-pub(super) async fn shape(session: &mut Session, spec: &Spec) -> Result<Shape, Failure> {
+pub(super) async fn shape(session: &mut Session<'_>, spec: &Spec) -> Result<Shape, Failure> {
     let engine = session.engine();
     let mut shape = match &spec.rows {
         Rows::Table { schema, name } => table(session, engine, schema, name).await?,
@@ -180,7 +180,7 @@ fn usable(
 }
 
 async fn table(
-    session: &mut Session,
+    session: &mut Session<'_>,
     engine: Engine,
     schema: &str,
     name: &str,
@@ -271,7 +271,7 @@ async fn table(
 }
 
 async fn query(
-    session: &mut Session,
+    session: &mut Session<'_>,
     engine: Engine,
     spec: &Spec,
     text: &str,
@@ -313,7 +313,7 @@ async fn query(
 
 /// The types of the named columns of a query that may have no rows.
 async fn postgres_query_columns(
-    session: &mut Session,
+    session: &mut Session<'_>,
     spec: &Spec,
     from: &str,
 ) -> Result<Vec<Vec<String>>, Failure> {

@@ -21,7 +21,7 @@ const WITHOUT_TIME_MAX: usize = 10_000;
 /// A table of our own, open for reading.
 pub struct SqlTable {
     spec: Spec,
-    session: Session,
+    session: Session<'static>,
     questions: Questions,
     order: Order,
     read: Reading,

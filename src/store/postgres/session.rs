@@ -21,6 +21,7 @@ use super::copy;
 use super::failure::{Trouble, failure, silence, trouble};
 use super::load;
 use super::schema;
+use crate::database::along::Lent;
 use crate::database::postgres::Address;
 use crate::exit::Failure;
 use crate::model::stored::{StoredIntents, StoredOperations};
@@ -258,6 +259,10 @@ impl Engine for PgSession {
         } else {
             bulk::write(self, doing, bulk, count, bind).await
         }
+    }
+
+    fn lent(&mut self) -> Lent<'_> {
+        Lent::Postgres(&mut self.connection)
     }
 
     async fn assert_version(&mut self) -> Result<(), Failure> {

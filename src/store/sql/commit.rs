@@ -7,7 +7,8 @@ use super::dialect::{Sql, sql};
 use super::engine::Engine;
 use super::intents::Writing;
 use super::repairs::Written;
-use super::{breaks, intents, lease, ledger, open_items, operations, pins, repairs, runs};
+use super::{along, breaks, intents, lease, ledger, open_items, operations, pins, repairs, runs};
+use crate::database::along::Along;
 use crate::exit::{Exit, Failure};
 use crate::model::repair::RepairState;
 use crate::store::contract::{Claim, Commit, IntentChanges, Outcome, Receipt, RepairFilter};
@@ -23,6 +24,7 @@ pub(super) async fn commit(
     session: &mut impl Engine,
     claim: &Claim,
     commit: &Commit<'_>,
+    along: Option<&mut dyn Along>,
 ) -> Result<Receipt, Failure> {
     let doing = "committing";
     let marked = session
@@ -42,7 +44,7 @@ pub(super) async fn commit(
     }
     lease::assert_ours(session, claim).await?;
     assert_watermark(session, claim, commit.expected_watermark).await?;
-    write(session, claim, commit).await
+    write(session, claim, commit, along).await
 }
 
 async fn assert_watermark(
@@ -72,6 +74,7 @@ async fn write(
     session: &mut impl Engine,
     claim: &Claim,
     commit: &Commit<'_>,
+    along: Option<&mut dyn Along>,
 ) -> Result<Receipt, Failure> {
     let source = claim.source.as_str();
     let writing = Writing {
@@ -85,7 +88,10 @@ async fn write(
         import(session, writing, changes, &mut added).await?;
     }
     operations::link(session, source, commit).await?;
-    let receipt = write_repairs(session, writing, commit, &mut added).await?;
+    let mut receipt = write_repairs(session, writing, commit, &mut added).await?;
+    if let Some(along) = along {
+        along::write(session, writing, commit, &mut receipt, &mut added, along).await?;
+    }
     let repaired = repaired_breaks(commit, &receipt);
     breaks::put(
         session,
@@ -155,7 +161,9 @@ async fn write_repairs(
             Written::Conflict => {
                 receipt.repairs_written.push(id.clone());
                 receipt.conflicts.push(id);
-                receipt.conflict_breaks.push((commit.on_conflict)(repair));
+                receipt
+                    .conflict_breaks
+                    .push((commit.on_conflict)(repair, ""));
             }
         }
     }
@@ -173,7 +181,9 @@ fn repaired_breaks<'a>(commit: &Commit<'a>, receipt: &Receipt) -> HashSet<&'a st
     let mut applied: HashSet<&str> = HashSet::new();
     let mut waiting: HashSet<&str> = HashSet::new();
     for repair in commit.repairs {
-        if repair.state == RepairState::Applied && !undone.contains(repair.id.as_str()) {
+        let is_applied =
+            repair.state == RepairState::Applied || receipt.applied.contains(&repair.id);
+        if is_applied && !undone.contains(repair.id.as_str()) {
             applied.insert(&repair.break_id);
         } else {
             waiting.insert(&repair.break_id);
@@ -194,14 +204,18 @@ async fn already_committed(
         ..RepairFilter::default()
     };
     let written = ledger::filtered(session, &filter).await?;
-    let conflicts = written
-        .iter()
-        .filter(|detail| detail.item.state == RepairState::Failed)
-        .map(|detail| detail.item.id.clone())
-        .collect();
+    let ids_in = |state: RepairState| -> Vec<String> {
+        written
+            .iter()
+            .filter(|detail| detail.item.state == state)
+            .map(|detail| detail.item.id.clone())
+            .collect()
+    };
+    let (applied, conflicts) = (ids_in(RepairState::Applied), ids_in(RepairState::Failed));
     Ok(Receipt {
         outcome: Outcome::AlreadyCommitted,
         repairs_written: written.into_iter().map(|detail| detail.item.id).collect(),
+        applied,
         conflicts,
         held: Vec::new(),
         conflict_breaks: open_items::conflicts_of(

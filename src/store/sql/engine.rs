@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::dialect::{Bulk, Sql};
+use crate::database::along::Lent;
 use crate::exit::{Exit, Failure};
 use crate::model::stored::{StoredIntents, StoredOperations};
 use crate::store::contract::{IntentSelection, OperationSelection};
@@ -158,6 +159,9 @@ pub(crate) trait Engine {
         count: usize,
         bind: impl FnMut(usize, &mut Self::Values),
     ) -> Result<u64, Failure>;
+
+    /// Lends the connection, inside the transaction that has begun.
+    fn lent(&mut self) -> Lent<'_>;
 
     /// Whether the schema is still the one this program knows; asked inside every transaction that writes.
     async fn assert_version(&mut self) -> Result<(), Failure>;
