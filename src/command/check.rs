@@ -246,6 +246,15 @@ fn policy_rows(settings: &Settings, rows: &mut Vec<Row>) {
             format!("{}{conditions}", policy.as_str()),
         ));
     }
+    rows.push(ok(
+        "repair redrive",
+        if settings.repair.may_redrive {
+            "propose: your software is told what it may send again; nothing is sent from here"
+                .to_owned()
+        } else {
+            "off".to_owned()
+        },
+    ));
     if settings.repair.four_eyes {
         rows.push(ok(
             "repair approval",
@@ -329,15 +338,15 @@ async fn source_rows(
     } else {
         rows.push(ok(&format!("{name} watermark"), arithmetic));
     }
-    rows.push(ok(
-        &format!("{name} memory"),
-        format!(
-            "every operation and claim is kept for good ≥ lookback {} + lag {} + any outage and any range by hand: nothing \
-             that is read again is taken for new",
-            spans.lookback, spans.lag
-        ),
-    ));
     retry_row(source, profile, settings.intents.retry_for, rows);
+    if settings.repair.may_redrive {
+        let told = match prepare::redrive(profile, spans) {
+            Some(redrive) => redrive.told(),
+            None => "nothing is proposed: the profile publishes no window, or says of no absence that it is proof"
+                .to_owned(),
+        };
+        rows.push(ok(&format!("{name} redrive"), told));
+    }
     if let Reads::Api(profile) = &reads {
         rows.extend(asked_rows(source, profile, now).await);
         return;

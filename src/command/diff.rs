@@ -494,6 +494,7 @@ fn compare(mut side: Side, intents: Intents, question: &Question) -> Result<Slic
             .try_fold(Instant::MAX, |all, other| Some(all.min((*other)?))),
         judges_unowned: question.is_last,
         is_feed_unchanged: false,
+        is_absence_proof: false,
     };
     let operations = std::mem::take(&mut side.feed.operations);
     let recognised = recognise::recognise(operations, &StoredOperations::default(), &intents);

@@ -162,6 +162,7 @@ async fn of_rows(
             until: Instant::MAX,
             judges_unowned: true,
             as_of: now,
+            fences: None,
         };
         let ours: Ours<'_, SqlTable> = Ours::File(None);
         let gathered = gather(store, question, feed, ours).await?;
@@ -178,6 +179,7 @@ async fn of_rows(
             others_covered: mark.as_ref().map(|mark| mark.hi),
             judges_unowned: true,
             is_feed_unchanged: false,
+            is_absence_proof: false,
         };
         for subject in subjects(&gathered, id, is_ours) {
             let is_known = told.iter().any(|it| {

@@ -6,12 +6,13 @@ use crate::cli::{CommonArgs, ExportForm};
 use crate::exit::{Exit, Failure};
 use crate::intents::sql::export::written_out;
 use crate::model::intent::IntentKind;
-use crate::model::repair::RepairState;
+use crate::model::repair::{RepairAction, RepairState};
 use crate::store::contract::{RepairDetail, RepairFilter, Store};
+use crate::time::Instant;
 
 use super::World;
 use super::breaks::pretty;
-use super::repairs::repair_json;
+use super::repairs::{ORIGIN, repair_json};
 
 /// Writes repairs of a state to stdout, oldest first. Nothing changes: who exports is not who applies.
 pub(super) async fn execute(
@@ -38,10 +39,13 @@ pub(super) async fn execute(
         .await?;
     let text = match form {
         ExportForm::Json => {
-            let lines: Vec<Value> = found.iter().map(repair_json).collect();
+            let lines: Vec<Value> = found
+                .iter()
+                .map(|detail| repair_json(detail, as_of))
+                .collect();
             pretty(&json!({ "repairs": lines }))
         }
-        ExportForm::Csv => csv(&found),
+        ExportForm::Csv => csv(&found, as_of),
         ExportForm::Sql => {
             let Some(apply) = &settings.repair.apply else {
                 return Err(Failure::rejected("there are no statements to write out")
@@ -51,6 +55,10 @@ pub(super) async fn execute(
             let mut text = String::new();
             for detail in &found {
                 let item = &detail.item;
+                if item.action == RepairAction::Redrive {
+                    // There is nothing to be written; who sends it reads it as csv or json.
+                    continue;
+                }
                 let statement = written_out(apply, item, as_of)
                     .map_err(|failure| failure.state("nothing was written"))?;
                 // A comment is one line, whatever stands in an id.
@@ -72,9 +80,9 @@ pub(super) async fn execute(
 
 const COLUMNS: &str = "repair_id,state,action,source,class,break_id,intent_id,operation_id,from_status,\
     from_processor_ref,to_status,to_processor_ref,kind,amount_minor,currency,parent_intent_id,planned_version,\
-    occurred_at,written_at,run_id,evidence";
+    occurred_at,written_at,run_id,evidence,repair_origin,age_seconds,expires_at,idempotency_key";
 
-fn csv(found: &[RepairDetail]) -> String {
+fn csv(found: &[RepairDetail], as_of: Instant) -> String {
     let mut text = format!("{COLUMNS}\n");
     for detail in found {
         let item = &detail.item;
@@ -105,6 +113,11 @@ fn csv(found: &[RepairDetail]) -> String {
             detail.written_at.to_string(),
             detail.run_id.clone(),
             detail.evidence.clone(),
+            ORIGIN.to_owned(),
+            as_of.seconds_since(item.occurred_at).to_string(),
+            item.expires_at
+                .map_or_else(String::new, |at| at.to_string()),
+            cell(&item.idempotency_key),
         ];
         text.push_str(&cells.join(","));
         text.push('\n');

@@ -139,6 +139,8 @@ pub(crate) async fn frame<S: Store>(
         judges_unowned: is_last,
         is_feed_unchanged: !feed.hash.is_empty()
             && stored.is_some_and(|watermark| watermark.feed_hash == feed.hash),
+        // A file proves itself by a count, a sum or a checksum; a list by being read to its end.
+        is_absence_proof: feed.is_verified && prepared.reads.profile().about.proves_absence(),
     })
 }
 
@@ -176,12 +178,15 @@ pub(crate) fn advance(
     stored: Option<&Watermark>,
     frame: &Frame,
     feed: &Feed,
+    fence: Option<(String, u64)>,
 ) -> Option<Watermark> {
     let is_whole = feed.asked.as_ref().is_none_or(Asked::is_whole);
     if frame.window.basis != Basis::Watermark || !is_whole {
         return None;
     }
     let hi = stored.map_or(prepared.source.start, |watermark| watermark.hi);
+    let mut series = feed.series_after(stored);
+    series.extend(fence);
     Some(Watermark {
         hi: frame.covered.map_or(hi, |covered| covered.max(hi)),
         low: frame.low,
@@ -189,7 +194,7 @@ pub(crate) fn advance(
         lag: prepared.spans.lag,
         lookback: prepared.spans.lookback,
         feed_hash: feed.hash.clone(),
-        series: feed.series_after(stored),
+        series,
         config_hash: prepared.source.config_hash.clone(),
         run_id: job.run_id.clone(),
     })

@@ -4,7 +4,7 @@
 //! by key, until no row leads to another one that is missing.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::exit::Failure;
 use crate::intents::contract::IntentTable;
@@ -31,6 +31,8 @@ pub struct Gathered {
     pub(super) others: Others,
     links: Vec<Option<StoredLink>>,
     answer: Vec<Answer>,
+    /// See [`IntentTable::fence`].
+    pub fence: Option<(String, u64)>,
 }
 
 impl Gathered {
@@ -77,6 +79,7 @@ impl Gathered {
             others: Others::default(),
             links,
             answer,
+            fence: None,
         }
     }
 
@@ -120,6 +123,8 @@ pub struct Question<'a> {
     pub judges_unowned: bool,
     /// "Now".
     pub as_of: Instant,
+    /// What the last run by the watermark left behind; see [`IntentTable::fence`]. `None` = there was none.
+    pub fences: Option<&'a BTreeMap<String, u64>>,
 }
 
 impl Question<'_> {
@@ -151,9 +156,14 @@ pub async fn gather<S: Store, T: IntentTable>(
     feed: Operations,
     ours: Ours<'_, T>,
 ) -> Result<Gathered, Failure> {
+    let mut fence = None;
     let (merged, mut stored) = match ours {
         Ours::File(file) => with_file(store, question, &feed, file.unwrap_or_default()).await?,
-        Ours::Table(table) => with_table(store, question, &feed, table).await?,
+        Ours::Table(table) => {
+            let read = with_table(store, question, &feed, &mut *table).await?;
+            fence = table.fence();
+            read
+        }
     };
     let mut sources = vec![question.source];
     if question.judges_unowned {
@@ -172,6 +182,7 @@ pub async fn gather<S: Store, T: IntentTable>(
         others: Others::default(),
         links,
         answer,
+        fence,
     })
 }
 
@@ -246,6 +257,14 @@ impl IntentTable for NoTable {
         match *self {}
     }
 
+    async fn behind(&mut self, _: &BTreeMap<String, u64>) -> Result<(), Failure> {
+        match *self {}
+    }
+
+    fn fence(&self) -> Option<(String, u64)> {
+        match *self {}
+    }
+
     async fn with_keys(&mut self, _: &[&str]) -> Result<(), Failure> {
         match *self {}
     }
@@ -316,6 +335,9 @@ async fn by_key<S: Store, T: IntentTable>(
     if let Some(table) = table.as_deref_mut() {
         table.begin(question.stand_in()).await?;
         table.since(question.since).await?;
+        if let Some(fences) = question.fences {
+            table.behind(fences).await?;
+        }
         asked.intents_of(table.rows(), 0);
     }
     loop {

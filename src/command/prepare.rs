@@ -9,7 +9,8 @@ use crate::model::intent::Intents;
 use crate::processor::ReadRules;
 use crate::processor::api::{self, ApiProfile};
 use crate::processor::generic::{self, GenericRules};
-use crate::processor::profile::Profile;
+use crate::processor::profile::{Profile, Window as Recognised};
+use crate::reconcile::redrive::Redrive;
 use crate::reconcile::rules::Rules;
 use crate::settings::{IntentsKind, ProfileRef, Settings, SourceKind, SourceSettings, Spans};
 use crate::source::api::Account;
@@ -24,6 +25,23 @@ pub(crate) struct Prepared<'a> {
     pub(crate) reads: Reads,
     pub(crate) spans: Spans,
     pub(crate) rules: Rules,
+}
+
+/// What a source says about requests that are sent again; `None` = its processor publishes nothing, or nothing that it does
+/// not show is known to be absent.
+pub(crate) fn redrive(profile: &Profile, spans: Spans) -> Option<Redrive> {
+    let known = profile.about.idempotency.as_ref()?;
+    let window = match known.window {
+        _ if !known.proves_absence => return None,
+        Recognised::Unknown => return None,
+        Recognised::AtLeast(window) => Some(window),
+        Recognised::Indefinite => None,
+    };
+    let late = profile.spans.delay.0 + profile.spans.granularity.0 + profile.spans.clock_error.0;
+    Some(Redrive {
+        window,
+        visible_within: spans.lag.max(Span(late)),
+    })
 }
 
 /// How a source is read.
@@ -77,6 +95,11 @@ impl<'a> Prepared<'a> {
         }
         let rules = Rules {
             payout_span: spans.payout_span,
+            redrive: if source.rules.may_redrive {
+                redrive(profile, spans)
+            } else {
+                None
+            },
             ..source.rules.clone()
         };
         Ok(Prepared {

@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{CommonArgs, RepairsCommand};
 use crate::exit::{Exit, Failure};
-use crate::model::repair::RepairState;
-use crate::model::repair::{Repair, RepairSide};
+use crate::model::repair::{Repair, RepairAction, RepairSide, RepairState};
 use crate::report::Format;
 use crate::report::sanitise::clean;
 use crate::report::text::age;
@@ -94,7 +93,11 @@ async fn list_all(
     found.reverse();
     match common.format() {
         Format::Json => {
-            let lines: Vec<Value> = found.iter().map(repair_json).collect();
+            let now = now(settings, common, world)?;
+            let lines: Vec<Value> = found
+                .iter()
+                .map(|detail| repair_json(detail, now))
+                .collect();
             world.say(&pretty(&json!({ "repairs": lines })))
         }
         Format::Table => world.say(&list(&found, common.limit)),
@@ -114,7 +117,7 @@ async fn show(
         .map_err(|failure| failure.state("nothing was written"))?;
     let now = now(settings, common, world)?;
     match common.format() {
-        Format::Json => world.say(&pretty(&detail_json(&detail))),
+        Format::Json => world.say(&pretty(&detail_json(&detail, now))),
         Format::Table => world.say(&detail_text(&detail, now)),
     }
 }
@@ -293,7 +296,12 @@ async fn approved<S: Store>(store: &mut S, sources: &[&str]) -> Result<Vec<Strin
             ..RepairFilter::default()
         })
         .await?;
-    Ok(found.into_iter().map(|detail| detail.item.id).collect())
+    Ok(found
+        .into_iter()
+        // What is to be sent again is sent by others.
+        .filter(|detail| detail.item.action != RepairAction::Redrive)
+        .map(|detail| detail.item.id)
+        .collect())
 }
 
 fn list(found: &[RepairDetail], limit: usize) -> String {
@@ -331,6 +339,9 @@ fn side(side: &RepairSide) -> String {
 }
 
 fn change(item: &Repair) -> String {
+    if let Some(until) = item.expires_at {
+        return format!("may be sent again before {until}");
+    }
     match &item.from {
         Some(from) => format!("{} → {}", side(from), side(&item.to)),
         None => format!("new: {}", side(&item.to)),
@@ -340,7 +351,7 @@ fn change(item: &Repair) -> String {
 fn detail_text(detail: &RepairDetail, now: Instant) -> String {
     let item = &detail.item;
     let mut text = format!(
-        "repair     {}\nstate      {}\naction     {}\nsource     {}\nintent     {}\noperation  {}\nbefore     {}\nafter      {}\nbreak      {} ({})\nproposed   by {} in run {}\nwritten    {}\nhappened   {} ({} ago)\nplanned    against version {}\nevidence   {}\nhistory\n",
+        "repair     {}\nstate      {}\naction     {}\nsource     {}\nintent     {}\noperation  {}\nbefore     {}\nafter      {}\nbreak      {} ({})\nproposed   by {} in run {}\nwritten    {}\nhappened   {} ({} ago)\nplanned    against version {}\nevidence   {}\n",
         item.id,
         item.state,
         item.action,
@@ -363,6 +374,16 @@ fn detail_text(detail: &RepairDetail, now: Instant) -> String {
         item.planned_version,
         detail.evidence,
     );
+    if let Some(until) = item.expires_at {
+        let is_void = until <= now || item.state == RepairState::Superseded;
+        let told = format!(
+            "send again only as it was sent first, under the key {}, before {until}{}\n",
+            clean(&item.idempotency_key),
+            if is_void { ": void" } else { "" }
+        );
+        text.push_str(&format!("redrive    {told}"));
+    }
+    text.push_str("history\n");
     for event in &detail.events {
         text.push_str(&event_line(event));
     }
@@ -373,8 +394,8 @@ fn or_dash(text: &str) -> &str {
     if text.is_empty() { "–" } else { text }
 }
 
-fn detail_json(detail: &RepairDetail) -> Value {
-    let mut value = repair_json(detail);
+fn detail_json(detail: &RepairDetail, now: Instant) -> Value {
+    let mut value = repair_json(detail, now);
     if let Value::Object(fields) = &mut value {
         fields.insert(
             "proposed_by".to_owned(),
@@ -398,10 +419,20 @@ fn side_json(side: &RepairSide) -> Value {
     })
 }
 
-pub(super) fn repair_json(detail: &RepairDetail) -> Value {
+/// Whose doing a repair is, for whoever reads it elsewhere.
+pub(super) const ORIGIN: &str = "paysweep";
+
+pub(super) fn repair_json(detail: &RepairDetail, now: Instant) -> Value {
     let item = &detail.item;
     json!({
         "id": item.id,
+        "repair_origin": ORIGIN,
+        "age_seconds": now.seconds_since(item.occurred_at),
+        "expires_at": item.expires_at.map(|at| at.to_string()),
+        "idempotency_key": match item.idempotency_key.as_str() {
+            "" => Value::Null,
+            key => Value::from(key),
+        },
         "break_id": item.break_id,
         "class": item.class.as_str(),
         "action": item.action.as_str(),

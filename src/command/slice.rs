@@ -1,5 +1,7 @@
 //! One source's part of a run, from its watermark to its commit: read, gather, compare, guard, write.
 
+use std::collections::BTreeMap;
+
 use crate::exit::{Exit, Failure};
 use crate::intents::merge::Merged;
 use crate::intents::sql::joined::Joined;
@@ -201,6 +203,7 @@ pub(super) async fn slice<S: Store + Outbox>(
         claim,
         told,
         is_last,
+        fences: stored.as_ref().map(|mark| &mark.series),
         stays: &stays,
     };
     let looking = account
@@ -275,7 +278,8 @@ pub(super) async fn slice<S: Store + Outbox>(
     if claim.is_some() {
         carry::hand_over(&job.settings.repair, &mut outcome);
     }
-    let advance = advance(job, prepared, stored.as_ref(), &frame, &feed);
+    let fence = gathered.fence.clone();
+    let advance = advance(job, prepared, stored.as_ref(), &frame, &feed, fence);
     let receipt = match claim {
         Some(claim) => {
             renew(store, job.settings, Some(claim)).await?;
@@ -360,6 +364,8 @@ struct Judgement<'a, 'b> {
     claim: Option<&'a Claim>,
     told: &'a Told,
     is_last: bool,
+    /// What the last run left behind in our own table.
+    fences: Option<&'a BTreeMap<String, u64>>,
     /// Where everything stands when it fails.
     stays: &'a str,
 }
@@ -382,6 +388,7 @@ impl Judgement<'_, '_> {
             claim,
             told,
             is_last,
+            fences,
             stays,
         } = *self;
         let interrupt = &job.interrupt;
@@ -392,6 +399,7 @@ impl Judgement<'_, '_> {
             until: frame.window.to,
             judges_unowned: is_last,
             as_of: job.as_of,
+            fences,
         };
         renew(store, job.settings, claim).await?;
         progress.stage(Stage::Load, "gathering what is known", None);
@@ -554,7 +562,7 @@ async fn commit<S: Store + Outbox>(
     };
     match store.commit_along(claim, &commit, joined).await {
         // What was written along may be why it did not take hold. It has a way of its own, and the run need not wait for it.
-        Err(failure) if joined.has_written() && failure.exit != Exit::Locked => {
+        Err(failure) if joined.has_tried() && failure.exit != Exit::Locked => {
             tracing::warn!("repairs are written apart from the ledger, since: {failure}");
             store.commit(claim, &commit).await
         }

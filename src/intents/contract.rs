@@ -10,6 +10,8 @@
 //!
 //! [`Intent::invalid`]: crate::model::intent::Intent::invalid
 
+use std::collections::BTreeMap;
+
 use crate::exit::Failure;
 use crate::model::intent::Intents;
 use crate::time::Instant;
@@ -26,6 +28,14 @@ pub trait IntentTable {
     /// Reads the rows that were created or changed since an instant, those that are open, whatever their age, and those whose
     /// creation cannot be told. Earlier ones may be among them.
     async fn since(&mut self, since: Instant) -> Result<(), Failure>;
+
+    /// Reads the rows whose transaction had not ended when the fence of this name was put up. A name that is not known is
+    /// none of this table.
+    async fn behind(&mut self, fences: &BTreeMap<String, u64>) -> Result<(), Failure>;
+
+    /// The fence of the present picture, where the table has any: every transaction before it has ended, so that its rows
+    /// were there to be read. It is to be kept with what was read, and handed to the next one.
+    fn fence(&self) -> Option<(String, u64)>;
 
     /// Reads the rows of which an id, key or reference is one of these, whatever their age.
     async fn with_keys(&mut self, keys: &[&str]) -> Result<(), Failure>;

@@ -17,6 +17,8 @@ words! {
         RecordRefund = "record_refund",
         /// A dispute row of its own.
         RecordDispute = "record_dispute",
+        /// Nothing: it tells your own software that an intent may be sent again under its own key, until an instant.
+        Redrive = "redrive",
     }
 }
 
@@ -91,4 +93,8 @@ pub struct Repair {
     /// Which condition of `[repair]` let it pass or held it back; empty = there was none to ask. It is not part of the id,
     /// and is kept with the step of the ledger that it explains.
     pub note: String,
+    /// Only of `redrive`: until when it may be sent again. From then on it is void, whoever holds it.
+    pub expires_at: Option<Instant>,
+    /// Only of `redrive`: the key that it was sent under first, and the only one that it may be sent under again; else empty.
+    pub idempotency_key: String,
 }

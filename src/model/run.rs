@@ -62,7 +62,8 @@ pub struct Watermark {
     pub lookback: Span,
     /// Content hash of the files of that run; empty = not from files.
     pub feed_hash: String,
-    /// The highest number that was read of each series of numbered reports, by what the names of its files have in common.
+    /// The highest number that was read of each series of numbered reports, by what the names of its files have in common;
+    /// and how far the transactions of our own table had ended, where its rows bear their numbers.
     pub series: BTreeMap<String, u64>,
     /// Hash of the settings that shape coverage.
     pub config_hash: String,

@@ -132,6 +132,17 @@ pub struct Idempotency {
     pub evidence: String,
     /// When it was read.
     pub checked_on: String,
+    /// Whether a request that arrived is sure to be in what is read once the delay is over: a list or report, not a search.
+    pub proves_absence: bool,
+}
+
+impl About {
+    /// Whether what the source does not show is known to be absent.
+    pub fn proves_absence(&self) -> bool {
+        self.idempotency
+            .as_ref()
+            .is_some_and(|it| it.proves_absence)
+    }
 }
 
 /// A documented length of time, or why there is none.

@@ -176,6 +176,7 @@ pub(super) struct IdempotencyWire {
     pub window: String,
     pub evidence: String,
     pub checked_on: DateWire,
+    pub absence: Option<String>,
 }
 
 /// A day, as a TOML date or as text.

@@ -19,6 +19,7 @@
 //! | [`others`] | what do other sources show and tell of the same intents? |
 //! | `plan` | breaks with ids and evidence, and the repairs that policy allows |
 //! | [`policy`] | under which conditions is a repair written, and applied? |
+//! | [`redrive`] | when may an intent be proposed to be sent again? |
 //! | `tally` | do counts and sums add up? |
 //! | [`bridge`] | why do the two sides differ? |
 //! | [`explain`] | which rung found whom, and what differed? |
@@ -40,6 +41,7 @@ mod payouts;
 mod plan;
 pub mod policy;
 pub mod recognise;
+pub mod redrive;
 pub mod rules;
 mod sieve;
 mod tally;

@@ -6,7 +6,7 @@
 use hashbrown::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 
-use super::judge::{Draft, RepairDraft, Verdicts};
+use super::judge::{Draft, RedriveDraft, RepairDraft, Verdicts};
 use super::keys::{Key, Keys};
 use super::policy::{Conditions, Facts};
 use super::rules::{Frame, Rules};
@@ -164,6 +164,7 @@ pub(crate) fn plan(
             &mut outcome,
         );
     }
+    redrives(snapshot, rules, &verdicts.redrives, &mut outcome);
     carry_over(snapshot, frame, keys, &raised, &mut outcome);
     outcome
         .matches
@@ -239,6 +240,71 @@ fn link_repairs(snapshot: &Snapshot<'_>, rules: &Rules, outcome: &mut Outcome) {
         if is_news && !changed.contains(intent.intent_id) {
             outcome.repairs.push(repair);
         }
+    }
+}
+
+/// Proposals to send an intent again. One whose break a person has closed is not sent again either.
+fn redrives(
+    snapshot: &Snapshot<'_>,
+    rules: &Rules,
+    drafts: &[RedriveDraft],
+    outcome: &mut Outcome,
+) {
+    for draft in drafts {
+        let intent = snapshot.intents.get(draft.intent);
+        let found = draft.class.map(|class| {
+            outcome.findings.iter().find(|finding| {
+                finding.found.class == class && finding.found.intent_id == intent.intent_id
+            })
+        });
+        let break_id = match found {
+            None => "",
+            Some(Some(finding)) => finding.found.id.as_str(),
+            Some(None) => continue,
+        };
+        let class = draft.class.unwrap_or(BreakClass::MissingProcessor);
+        let side = RepairSide {
+            kind: None,
+            status: intent.status,
+            processor_ref: intent.processor_ref.to_owned(),
+            parent_intent_id: String::new(),
+            money: None,
+        };
+        let id = digest(&[
+            "repair",
+            &rules.source,
+            class.as_str(),
+            "",
+            intent.intent_id,
+            RepairAction::Redrive.as_str(),
+            intent.status.as_str(),
+            intent.idempotency_key,
+            &draft.until.to_string(),
+            &intent.version.to_string(),
+        ]);
+        let first_attempt_at = intent.first_attempt_at.unwrap_or(intent.created_at);
+        outcome.repairs.push(Repair {
+            id,
+            break_id: break_id.to_owned(),
+            source: rules.source.clone(),
+            class,
+            action: RepairAction::Redrive,
+            intent_id: intent.intent_id.to_owned(),
+            operation_id: String::new(),
+            account: String::new(),
+            from: Some(side.clone()),
+            to: side,
+            planned_version: intent.version,
+            state: RepairState::Proposed,
+            occurred_at: first_attempt_at,
+            note: format!(
+                "[repair] redrive = propose: nothing of it was seen since its first attempt at {first_attempt_at}; \
+                 the key is recognised until {} at least",
+                draft.until
+            ),
+            expires_at: Some(draft.until),
+            idempotency_key: intent.idempotency_key.to_owned(),
+        });
     }
 }
 
@@ -404,7 +470,7 @@ fn rule_of(snapshot: &Snapshot<'_>, outcome: &Outcome, draft: &RepairDraft) -> O
             .map(|link| link.rule)
     };
     match draft.action {
-        RepairAction::SetStatus | RepairAction::Link => now.or_else(stored),
+        RepairAction::SetStatus | RepairAction::Link | RepairAction::Redrive => now.or_else(stored),
         // It hangs on the payment that it names as its parent.
         RepairAction::RecordRefund | RepairAction::RecordDispute => Some(Rule::Parent),
     }
@@ -470,7 +536,8 @@ fn repair(
         operation.operation_id
     };
     let (intent_id, from, to, planned_version) = match draft.action {
-        RepairAction::SetStatus | RepairAction::Link => {
+        // No draft of the decision table is one to send again; it has a way of its own.
+        RepairAction::SetStatus | RepairAction::Link | RepairAction::Redrive => {
             let is_own = operation.kind.family() == Some(intent.kind.family())
                 && !operation.kind.is_return();
             let processor_ref = match intent.processor_ref {
@@ -545,6 +612,8 @@ fn repair(
         state,
         occurred_at: operation.occurred_at,
         note: String::new(),
+        expires_at: None,
+        idempotency_key: String::new(),
     }
 }
 

@@ -40,6 +40,21 @@ const CLOCK_SKEW: Span = Span(60 * 1_000_000);
 const LONGEST: Span = Span::hours(30 * 24);
 
 impl Redrive {
+    /// The rule in figures.
+    pub fn told(&self) -> String {
+        let usable = self.expires_at(Instant(0)).seconds_since(Instant(0));
+        let window = match self.window {
+            Some(window) => format!("for {window}"),
+            None => "always".to_owned(),
+        };
+        format!(
+            "the processor recognises a key {window}; a payment may be proposed until {} after its first attempt, once it \
+             would be seen for {}",
+            Span(usable * 1_000_000),
+            self.visible_within
+        )
+    }
+
     /// Until when a request that was sent first at an instant may be sent again. At that instant it may not any more.
     pub fn expires_at(&self, first_attempt_at: Instant) -> Instant {
         let usable = match self.window {
@@ -85,7 +100,11 @@ pub(crate) fn until(intent: &Intent<'_>, rules: &Rules, frame: &Frame) -> Option
         && frame.is_absence_proof
         && !frame.is_feed_unchanged
         && frame.low <= first_attempt_at.minus(CLOCK_SKEW);
-    let is_past = |at: Instant| frame.covered_for(intent).is_some_and(|covered| at <= covered);
+    let is_past = |at: Instant| {
+        frame
+            .covered_for(intent)
+            .is_some_and(|covered| at <= covered)
+    };
     let due_at = intent.created_at.plus(rules.grace.of(intent.kind));
     let visible_at = first_attempt_at.plus(redrive.visible_within);
     let expires_at = redrive.expires_at(first_attempt_at);

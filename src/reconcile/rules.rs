@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::policy::Conditions;
+use super::redrive::Redrive;
 use crate::model::breaks::{BreakClass, Policy};
 use crate::model::intent::{Intent, IntentKind};
 use crate::model::run::Window;
@@ -94,6 +95,12 @@ pub struct Rules {
     pub conditions: BTreeMap<BreakClass, Conditions>,
     /// Whether a certain match without `processor_ref` gets a `link` repair. Default off.
     pub link_policy: Policy,
+    /// Whether `[repair]` asks for proposals to send an intent again. Default false.
+    pub may_redrive: bool,
+    /// When it may; `None` = never, whatever is asked for.
+    pub redrive: Option<Redrive>,
+    /// Whether there is no other source to which an intent that names none could have been sent.
+    pub is_only_source: bool,
     /// Limits on what one run may write.
     pub guards: Guards,
 }
@@ -115,6 +122,9 @@ impl Rules {
             policies: BTreeMap::new(),
             conditions: BTreeMap::new(),
             link_policy: Policy::Off,
+            may_redrive: false,
+            redrive: None,
+            is_only_source: false,
             guards: Guards::default(),
         }
     }
@@ -147,6 +157,8 @@ pub struct Frame {
     pub judges_unowned: bool,
     /// Whether the files have the bytes of the last run: no new absence verdicts.
     pub is_feed_unchanged: bool,
+    /// Whether what was read proves an absence: whole by more than somebody's word, and consistent up to where it is covered.
+    pub is_absence_proof: bool,
 }
 
 impl Frame {

@@ -574,6 +574,15 @@ fn one_repair(page: &mut Page<'_>, repair: &Repair, as_of: Instant) -> io::Resul
                 repair.intent_id, to.processor_ref
             )
         }
+        RepairAction::Redrive => {
+            let until = repair
+                .expires_at
+                .map_or_else(String::new, |until| format!(" until {until}, not later"));
+            format!(
+                "intent {}: your software may send it again under its own key{until}",
+                repair.intent_id
+            )
+        }
         RepairAction::RecordRefund | RepairAction::RecordDispute => {
             let money = to
                 .money

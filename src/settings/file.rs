@@ -78,7 +78,10 @@ pub(super) fn read(
         env,
     )?;
     let shared = shared_rules(&root, &intents, &repair, &guards)?;
-    let sources = sources(document, &root, env, &timezone, now, &shared)?;
+    let mut sources = sources(document, &root, env, &timezone, now, &shared)?;
+    if let [only] = sources.as_mut_slice() {
+        only.rules.is_only_source = true;
+    }
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
     if names.contains(&intents.name.as_str()) {
         return Err(intents_table.error(format!(
@@ -630,6 +633,7 @@ fn shared_rules(
         policies: repair.policies.clone(),
         conditions: repair.conditions.clone(),
         link_policy: repair.link,
+        may_redrive: repair.may_redrive,
         guards: guards.clone(),
         ..Rules::new("")
     })

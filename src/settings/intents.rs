@@ -37,6 +37,7 @@ const SQL_ONLY_KEYS: &[&str] = &[
     "query",
     "columns",
     "changed_column",
+    "xid_column",
     "scope",
     "time_zone",
     "time_unit",
@@ -190,6 +191,7 @@ fn sql(
         rows,
         roles,
         changed_column: optional_name(table.get("changed_column"))?,
+        xid_column: optional_name(table.get("xid_column"))?,
         scope: table.get("scope").map(|value| scope(&value)).transpose()?,
         time_zone: table
             .get("time_zone")

@@ -332,6 +332,8 @@ pub struct RepairSettings {
     pub conditions: BTreeMap<BreakClass, Conditions>,
     /// Whether the processor's id is written into rows that match for certain. Default off.
     pub link: Policy,
+    /// Whether an intent of which the processor shows nothing may be proposed to be sent again. Default false.
+    pub may_redrive: bool,
     /// A proposal is approved by somebody else than who proposed it. Default false.
     pub four_eyes: bool,
     /// How repairs are written into the company's own table; `None` = they are kept for whoever reads them.
@@ -353,6 +355,7 @@ impl Default for RepairSettings {
             policies: BTreeMap::new(),
             conditions: BTreeMap::new(),
             link: Policy::Off,
+            may_redrive: false,
             four_eyes: false,
             apply: None,
         }

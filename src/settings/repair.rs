@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use super::RepairSettings;
 use super::document::{Document, Table, Value};
-use super::file::{
-    Environment, at_value, currency, major, not_built, password_in_file, referenced,
-};
+use super::file::{Environment, at_value, currency, major, password_in_file, referenced};
 use crate::database::DatabaseUrl;
 use crate::exit::Failure;
 use crate::intents::sql::row_writer::{ApplySpec, words_of};
@@ -64,7 +62,18 @@ pub(super) fn read(
                 let value = value.named("[repair.apply]");
                 settings.apply = Some(apply(document, &value, table, env)?);
             }
-            (None, _) => return Err(not_built(&value, "proposals to send again")),
+            (None, _) => {
+                settings.may_redrive = match value.word(&CHOICES)? {
+                    Policy::Off => false,
+                    Policy::Propose => true,
+                    Policy::Auto => {
+                        return Err(value
+                            .error("nothing is ever sent again from here")
+                            .why("paysweep neither holds nor builds a request; it can only tell your software that it may")
+                            .remedy("write \"propose\", or leave it out"));
+                    }
+                };
+            }
         }
     }
     Ok(settings)
@@ -200,7 +209,13 @@ fn apply(
             .error("there is no table to write to")
             .remedy("it belongs to [intents] kind = \"sql\""));
     };
-    let mut known: Vec<&str> = RepairAction::ALL.iter().map(|it| it.as_str()).collect();
+    let written: Vec<RepairAction> = RepairAction::ALL
+        .iter()
+        .copied()
+        // Nothing is written to send something again.
+        .filter(|action| *action != RepairAction::Redrive)
+        .collect();
+    let mut known: Vec<&str> = written.iter().map(|it| it.as_str()).collect();
     known.extend(APPLY_KEYS);
     let table = section.table(&known)?;
     let url = match table.get("url") {
@@ -212,7 +227,7 @@ fn apply(
         .map(|value| recorded(&value))
         .transpose()?;
     let mut statements = BTreeMap::new();
-    for &action in RepairAction::ALL {
+    for action in written {
         if let Some(value) = table.get(action.as_str()) {
             let template = statement(action, &value, recorded.is_some())?;
             statements.insert(action, template);
@@ -318,6 +333,7 @@ fn statement(
             }
             &[Parameter::RepairId]
         }
+        RepairAction::Redrive => unreachable!("it has no statement"),
     };
     for parameter in wanted {
         if !template.asks_for(*parameter) {

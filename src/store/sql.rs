@@ -8,6 +8,7 @@
 //! | `operations`, `intents` | the rows of both sides, as they are written |
 //! | `breaks`, `repairs` | what differs and what is done about it, as a run writes it |
 //! | `open_items`, `ledger` | the same as it stands, and what persons say of it |
+//! | `redrives` | proposals to send an intent again |
 //! | `runs` | history and watermarks |
 //! | `pins` | whose account a source reads |
 //! | `chain` | the seal on every step of the ledger |
@@ -36,6 +37,7 @@ mod ledger;
 mod open_items;
 mod operations;
 mod pins;
+mod redrives;
 mod repairs;
 mod runs;
 

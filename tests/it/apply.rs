@@ -77,7 +77,7 @@ pub(crate) fn statements(engine: &Engine, has_record: bool) -> String {
     text
 }
 
-fn shop(engine: &Engine, store: Option<&Database>, repair: &str) -> Scene {
+pub(crate) fn shop(engine: &Engine, store: Option<&Database>, repair: &str) -> Scene {
     let scene = configured(engine, repair).stored(store, "1s");
     filled(engine, scene)
 }

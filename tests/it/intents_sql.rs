@@ -526,6 +526,58 @@ async fn a_server_sees_nothing_but_transactions_that_read() {
     assert_eq!((told.code, told.stderr.as_str()), (1, ""));
 }
 
+/// The server's own record of what it was asked.
+#[tokio::test]
+async fn every_statement_that_the_server_logs_reads() {
+    let engine = Engine::Postgres(postgres::Database::empty().await);
+    let Engine::Postgres(database) = &engine else {
+        unreachable!("made so");
+    };
+    let scene = awkward_scene(&engine, "");
+    awkward_table(&engine, scene.folder()).await;
+    insert(
+        &engine,
+        scene.folder(),
+        &["'B', 20, 'EUR', 'offen', '2026-03-09 10:00:00', null, null"],
+    )
+    .await;
+    database
+        .run(&format!(
+            "alter database {} set log_statement = 'all'",
+            database.quoted()
+        ))
+        .await;
+    let before = postgres::log().len();
+    for line in ["check", "run --dry-run", "run", "diff"] {
+        scene.now(line);
+    }
+    let log = postgres::log();
+    let mut count = 0;
+    for line in log[before..].lines() {
+        // No other test has its statements logged.
+        let Some((_, statement)) = line
+            .split_once("LOG:  statement: ")
+            .or_else(|| line.split_once("LOG:  execute <unnamed>: "))
+        else {
+            continue;
+        };
+        let statement = statement.trim_start().to_lowercase();
+        let reads = [
+            "begin isolation level repeatable read read only; set local ",
+            "set local enable_seqscan",
+            "select ",
+            "explain select ",
+            "rollback",
+        ];
+        let is_asking = reads
+            .iter()
+            .any(|beginning| statement.starts_with(beginning));
+        assert!(is_asking, "{statement}");
+        count += 1;
+    }
+    assert!(count > 40, "{count} statements:\n{}", &log[before..]);
+}
+
 // ---------------------------------------------------------------- writers beside the reader
 
 #[tokio::test]
@@ -605,6 +657,111 @@ created_at = "created_at"
     assert_eq!(breaks(&report), [], "{report:#}");
     // What is of March lies outside of the window.
     assert_eq!(report["summary"]["matched"], 1, "{report:#}");
+}
+
+/// A row that is committed long after the time it bears: the promise of the settings does not cover it, the number of its
+/// transaction does.
+#[tokio::test]
+async fn a_row_that_is_committed_behind_the_window_is_read_by_the_number_of_its_transaction() {
+    for (has_number, default, level) in [
+        (true, " default pg_current_xact_id()", "L2: "),
+        // A number that the application writes says nothing about transactions.
+        (true, "", "L0: "),
+        (false, " default pg_current_xact_id()", "L0: "),
+    ] {
+        let database = postgres::Database::empty().await;
+        database
+            .run(&format!(
+                "create table payments (id text primary key, amount bigint, state text, created_at timestamptz, tx xid8{default}); \
+                 insert into payments values ('A', 1000, 'succeeded', '2026-03-09T10:00:00Z')"
+            ))
+            .await;
+        let scene = Scene::empty();
+        scene.operations("ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\n");
+        let number = if has_number {
+            "xid_column = \"tx\""
+        } else {
+            ""
+        };
+        scene.write(
+            "paysweep.toml",
+            &format!(
+                r#"
+[store]
+url = "sqlite://paysweep.db"
+[source.shop]
+kind = "csv"
+profile = "canonical"
+files = ["operations.csv"]
+start = "2026-03-09T00:00:00Z"
+complete_through = "as-of"
+lookback = "1h"
+[intents]
+kind = "sql"
+url = "{}"
+table = "payments"
+{number}
+[intents.columns]
+intent_id = "id"
+kind = {{ value = "charge" }}
+amount = "amount"
+currency = {{ value = "EUR" }}
+status = "state"
+created_at = "created_at"
+"#,
+                database.url()
+            ),
+        );
+        let label = format!("{has_number} {default}");
+        let mut writer = database.connection().await;
+        let mut say = async |statement: &str| {
+            sqlx::raw_sql(AssertSqlSafe(statement.to_owned()))
+                .execute(&mut writer)
+                .await
+                .expect("a statement");
+        };
+        let late = "begin; insert into payments (id, amount, state, created_at) \
+                    values ('LATE', 700, 'succeeded', '2026-03-09T11:00:00Z')";
+        say(late).await;
+        let run = |as_of: &str| scene.say(&format!("run -f json --as-of {as_of}")).json();
+        let first = run("2026-03-10T06:00:00Z");
+        assert_eq!(breaks(&first), [], "{label}: {first:#}");
+        let told = |report: &Value| -> String {
+            let checks = report["checks"].as_array().expect("checks");
+            let order = checks
+                .iter()
+                .find(|it| it["name"] == "commit order intents");
+            order.expect("the level")["detail"]
+                .as_str()
+                .expect("a detail")
+                .to_owned()
+        };
+        assert!(told(&first).starts_with(level), "{label}: {}", told(&first));
+        // Others begin and end meanwhile, with higher numbers.
+        database
+            .run("insert into payments values ('B', 500, 'canceled', '2026-03-09T12:00:00Z')")
+            .await;
+        let second = run("2026-03-10T18:00:00Z");
+        assert_eq!(breaks(&second), [], "{label}: {second:#}");
+        say("commit").await;
+        let third = run("2026-03-11T06:00:00Z");
+        let found = breaks(&third);
+        if level == "L2: " {
+            assert_eq!(found.len(), 1, "{label}: {third:#}");
+            assert_eq!(
+                (found[0].0.as_str(), found[0].1.as_str()),
+                ("missing_processor", "LATE")
+            );
+            // It is told, and is not told anew.
+            let again = run("2026-03-11T12:00:00Z");
+            assert_eq!(breaks(&again).len(), 1, "{label}: {again:#}");
+            let check = scene.say("check").stdout;
+            assert!(check.contains("L2: every row is read"), "{check}");
+        } else {
+            // What the promise of max_txn does not hold for is lost: that is what the level says.
+            assert_eq!(found, [], "{label}: {third:#}");
+        }
+    }
 }
 
 // ---------------------------------------------------------------- the page of the README

@@ -272,6 +272,14 @@ fn private_server() -> Result<String, String> {
     Err(format!("the server of the tests did not start:\n{log}"))
 }
 
+/// What the private server has logged so far.
+pub(crate) fn log() -> String {
+    let folder = std::env::temp_dir().join(format!("paysweep-pg-{}", std::process::id()));
+    std::fs::read_to_string(folder.join("log")).unwrap_or_else(|error| {
+        panic!("{error}: this test reads the log of a server of its own; unset DATABASE_URL")
+    })
+}
+
 fn answers(port: u16, folder: &Path) -> bool {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(30) {

@@ -169,6 +169,8 @@ pub(crate) fn sample() -> RunReport {
             state: RepairState::Applied,
             occurred_at: at("2026-03-10T07:00:00Z"),
             note: String::new(),
+            expires_at: None,
+            idempotency_key: String::new(),
         }],
         carried: Carried::default(),
         resolved: vec![ResolvedLine {

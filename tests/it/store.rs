@@ -117,6 +117,8 @@ pub(crate) fn set_succeeded(id: &str, planned_version: u32, state: RepairState) 
         state,
         occurred_at: Instant(100),
         note: String::new(),
+        expires_at: None,
+        idempotency_key: String::new(),
     }
 }
 

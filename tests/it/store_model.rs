@@ -546,6 +546,7 @@ impl Memory {
                     }
                     is_first
                 }
+                RepairAction::Redrive => unreachable!("it is only proposed"),
                 RepairAction::RecordRefund | RepairAction::RecordDispute => {
                     self.record(scope, repair)?
                 }

@@ -19,6 +19,7 @@ use paysweep::model::stored::StoredOperations;
 use paysweep::model::verdict::{Disposition, IgnoreReason, Rule};
 use paysweep::money::{Currency, Money};
 use paysweep::reconcile::recognise::recognise;
+use paysweep::reconcile::redrive::Redrive;
 use paysweep::reconcile::rules::{Frame, PerKind, Rules};
 use paysweep::reconcile::{
     Outcome, Seen, Snapshot, StoredLink, reconcile, reconcile_without_sieve,
@@ -164,6 +165,7 @@ fn push_intent(line: &str, intents: &mut Intents, elsewhere: &mut BTreeMap<Strin
                 Some(("ref", value)) => row.reference = value,
                 Some(("parent", value)) => row.parent_intent_id = value,
                 Some(("proc", value)) => row.processor_ref = value,
+                Some(("first", value)) => row.first_attempt_at = Some(at(value)),
                 Some(("attempt", value)) => row.attempt = value.parse().ok(),
                 Some(("source", value)) => row.source = value,
                 Some(("written", value)) => row.written_amount = value,
@@ -253,6 +255,7 @@ impl World {
                 others_covered: Some(Instant::MAX),
                 judges_unowned: true,
                 is_feed_unchanged: false,
+                is_absence_proof: false,
             },
         };
         world.add(lines);
@@ -305,6 +308,15 @@ impl World {
             "open_after" => self.rules.open_after = PerKind::all(span(value)),
             "payout_span" => self.rules.payout_span = span(value),
             "lookup" => self.rules.can_look_up = true,
+            // `24h`, `24h:6h` where rows appear within six hours, `always`.
+            "redrive" => {
+                let (window, late) = value.split_once(':').unwrap_or((value, "0s"));
+                self.rules.redrive = Some(Redrive {
+                    window: (window != "always").then(|| span(window)),
+                    visible_within: span(late),
+                });
+            }
+            "only" => self.rules.is_only_source = true,
             "off" => {
                 self.rules.policies.insert(class(), Policy::Off);
             }
@@ -355,6 +367,7 @@ impl World {
             "others" => self.frame.others_covered = maybe(),
             "unowned" => self.frame.judges_unowned = value != "no",
             "unchanged" => self.frame.is_feed_unchanged = true,
+            "proof" => self.frame.is_absence_proof = true,
             "basis" => {
                 self.frame.window.basis = Basis::from_word(value).expect("a basis");
             }
@@ -688,7 +701,7 @@ impl Run {
         }
         for repair in self.new_repairs() {
             let mut line = match repair.action {
-                RepairAction::SetStatus | RepairAction::Link => {
+                RepairAction::SetStatus | RepairAction::Link | RepairAction::Redrive => {
                     format!("repair {} {}", repair.action, repair.intent_id)
                 }
                 RepairAction::RecordRefund | RepairAction::RecordDispute => format!(

@@ -109,5 +109,7 @@ fn example(action: RepairAction, now: Instant) -> Repair {
         state: RepairState::Planned,
         occurred_at: now,
         note: String::new(),
+        expires_at: None,
+        idempotency_key: String::new(),
     }
 }

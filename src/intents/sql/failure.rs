@@ -1,7 +1,9 @@
 //! What an error of the company's database means to the person who reads it.
 
 use sqlx::Error;
+use sqlx::error::DatabaseError;
 use sqlx::mysql::MySqlDatabaseError;
+use sqlx::postgres::PgDatabaseError;
 
 use crate::exit::{Exit, Failure};
 
@@ -85,9 +87,19 @@ pub(super) fn refusal(error: &Error) -> Option<String> {
         let code = database.code().unwrap_or_default();
         let class = code.get(..2).unwrap_or_default();
         // Data exception, integrity constraint, raised by a function of theirs; a constraint of SQLite.
-        matches!(class, "22" | "23" | "P0") && code.len() == 5 || sqlite_primary(&code) == Some(19)
+        matches!(class, "22" | "23" | "P0") && code.len() == 5
+            || sqlite_primary(&code) == Some(19)
+            || is_policy(database)
     };
     is_refusal.then(|| database.message().to_owned())
+}
+
+/// Whether row-level security does not want the row as it would become. Its code is that of a missing right, which would
+/// concern all writes; the place in the server that found it tells, in whatever language it speaks.
+fn is_policy(error: &dyn DatabaseError) -> bool {
+    error
+        .try_downcast_ref::<PgDatabaseError>()
+        .is_some_and(|error| error.routine() == Some("ExecWithCheckOptions"))
 }
 
 /// Whether the connection is gone: whatever was sent last may have been done or not.

@@ -44,7 +44,7 @@ pub struct Joined {
     apply: ApplySpec,
     as_of: Instant,
     place: String,
-    has_written: bool,
+    has_tried: bool,
 }
 
 impl Joined {
@@ -66,13 +66,13 @@ impl Joined {
             apply: apply.clone(),
             as_of,
             place,
-            has_written: false,
+            has_tried: false,
         })
     }
 
-    /// Whether anything was written into a transaction, so that this may be why it did not take hold.
-    pub fn has_written(&self) -> bool {
-        self.has_written
+    /// Whether anything was tried in a transaction, so that this may be why it did not take hold.
+    pub fn has_tried(&self) -> bool {
+        self.has_tried
     }
 
     async fn write_all(
@@ -80,6 +80,7 @@ impl Joined {
         lent: Lent<'_>,
         repairs: &[&Repair],
     ) -> Result<Vec<Took>, Failure> {
+        self.has_tried = true;
         let mut session = Session::lent(lent, self.spec.statement_timeout);
         let doing = "writing along with the ledger";
         session
@@ -152,7 +153,7 @@ impl Joined {
     }
 
     async fn one(
-        &mut self,
+        &self,
         session: &mut Session<'_>,
         rows: &RowWriter,
         repair: &Repair,
@@ -172,13 +173,16 @@ impl Joined {
             Err(failure) => Took::Left(failure),
         };
         let end = if matches!(took, Took::Written) {
-            self.has_written = true;
             "release savepoint paysweep_repair"
         } else {
             "rollback to savepoint paysweep_repair; release savepoint paysweep_repair"
         };
-        session.send(doing, end.to_owned()).await?;
-        Ok(took)
+        let ended = session.send(doing, end.to_owned()).await;
+        if ended.is_err() && session.engine() == Engine::Sqlite {
+            // A trigger may roll back the whole transaction; whoever lent it has to find one to roll back.
+            let _ = session.send(doing, "begin".to_owned()).await;
+        }
+        ended.map(|()| took)
     }
 }
 

@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | L0 | nothing; `max_txn` is a promise of the settings | `max_txn` ago; what is read again reaches further back than that |
 //! | L1 | `PostgreSQL`, `created_at` with the default `now()`, the role `pg_read_all_stats` | before every transaction began that is still open |
+//! | L2 | `PostgreSQL`, a column of type `xid8` with the default `pg_current_xact_id()` (`xid_column`) | whatever time they bear, in the run after their transaction ended |
 //!
 //! # Decisions
 //!
@@ -14,6 +15,10 @@
 //!   its beginning.
 //! - The sessions are looked at before the rows are, in a transaction of their own. A few seconds are taken off, because a
 //!   session publishes its beginning a moment after it.
+//! - At L2 each run keeps the number below which every transaction had ended, as its own picture saw it, and the next one
+//!   reads again whatever bears that number or a later one. Nothing is concluded from such a number about times: a
+//!   transaction may begin long before it takes one. Prepared transactions count, and so does whatever any session does.
+//! - A restored database counts anew. It is another one, and what was kept for the old one is not asked of it.
 //! - A prepared transaction shows no session. Where there is one, or a session that does not say what it does, it is L0.
 //! - A standby shows what was replayed; rows are visible up to there, less `max_txn`.
 
@@ -34,6 +39,8 @@ pub enum Level {
     L0,
     /// By the transactions that are open.
     L1,
+    /// By the numbers of transactions.
+    L2,
 }
 
 /// The level that was reached, and what follows from it.
@@ -55,6 +62,33 @@ const BEGINNINGS: [&str; 4] = [
     "('now'::text)::timestamp with time zone",
 ];
 
+/// The default by which a row bears the number of its transaction.
+const NUMBER: &str = "pg_current_xact_id()";
+
+/// Below which number every transaction had ended, as the present picture sees it, and in which database.
+const FENCE: &str = "\
+    select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::text, \
+    (select d.oid::text from pg_catalog.pg_database as d where d.datname = pg_catalog.current_database())";
+
+/// Whether the rows bear the number of the transaction that wrote them.
+pub(super) fn is_numbered(shape: &Shape, name: &str) -> bool {
+    shape.engine == Engine::Postgres
+        && shape
+            .column(name)
+            .is_some_and(|column| column.type_name == "xid8" && column.default == NUMBER)
+}
+
+/// The fence of the picture that is open, by a name that no other database gives it.
+pub(super) async fn fence(session: &mut Session<'_>) -> Result<Option<(String, u64)>, Failure> {
+    let doing = "looking which transactions have ended";
+    let row = session.all(doing, &Statement::plain(FENCE)).await?.concat();
+    let (Some(number), Some(database)) = (row.first(), row.get(1)) else {
+        return Ok(None);
+    };
+    let number = number.parse().ok();
+    Ok(number.map(|number| (format!("transactions of database {database}"), number)))
+}
+
 const SESSIONS: &str = "\
     select pg_catalog.pg_is_in_recovery()::text, \
     pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage')::text, \
@@ -71,6 +105,30 @@ const SESSIONS: &str = "\
 
 /// Finds the best level. Asked before the rows are, outside of their transaction.
 pub(super) async fn order(
+    session: &mut Session<'_>,
+    spec: &Spec,
+    shape: &Shape,
+) -> Result<Order, Failure> {
+    let order = by_sessions(session, spec, shape).await?;
+    let Some(name) = spec.xid_column.as_deref() else {
+        return Ok(order);
+    };
+    if is_numbered(shape, name) {
+        return Ok(Order {
+            level: Level::L2,
+            because: String::new(),
+            ..order
+        });
+    }
+    let not = format!("column \"{name}\" has not the type xid8 and the default {NUMBER}");
+    let because = match order.because.as_str() {
+        "" => not,
+        other => format!("{not}; {other}"),
+    };
+    Ok(Order { because, ..order })
+}
+
+async fn by_sessions(
     session: &mut Session<'_>,
     spec: &Spec,
     shape: &Shape,
@@ -142,8 +200,23 @@ pub(super) fn assert_reach(
     (lag, lookback): (Span, Span),
 ) -> Result<String, Failure> {
     let reach = Span(lag.0.saturating_add(lookback.0));
-    if order.level == Level::L1 {
-        return Ok("L1: open transactions are seen, and their rows are waited for".to_owned());
+    match order.level {
+        Level::L0 => {}
+        Level::L1 => {
+            let not = match order.because.as_str() {
+                "" => String::new(),
+                because => format!("; {because}"),
+            };
+            return Ok(format!(
+                "L1: open transactions are seen, and their rows are waited for{not}"
+            ));
+        }
+        Level::L2 => {
+            return Ok(
+                "L2: every row is read in the run after its transaction has ended, whatever time it bears"
+                    .to_owned(),
+            );
+        }
     }
     if reach >= max_txn {
         return Ok(format!(
@@ -171,6 +244,10 @@ impl Order {
             ),
             Level::L1 => {
                 "L1: no transaction that was open can hide a row of what was judged".to_owned()
+            }
+            Level::L2 => {
+                "L2: whatever a transaction that was open may hide is read in the run after it has ended"
+                    .to_owned()
             }
         };
         match self.settled_until {

@@ -1,6 +1,7 @@
 //! The statements that read the rows: by time, and by keys.
 
 use super::dialect::{self, Engine, Holds, as_text, bound, can_hold, is_one_of, keys_max};
+use super::order;
 use super::session::{Statement, Value};
 use super::shape::Shape;
 use super::spec::{Origin, Role, Spec};
@@ -34,6 +35,8 @@ pub(super) struct Questions {
     scope: Option<(String, String, String)>,
     created: (String, Clock),
     changed: Option<(String, Clock)>,
+    /// The column with the number of the transaction.
+    xid: Option<String>,
     keys: Vec<KeyColumn>,
     open: Option<Open>,
 }
@@ -155,6 +158,10 @@ impl Questions {
             scope,
             created,
             changed: spec.changed_column.as_deref().map(clock),
+            xid: spec
+                .xid_column
+                .clone()
+                .filter(|name| order::is_numbered(shape, name)),
             keys,
             open: Open::new(spec, shape),
         })
@@ -201,6 +208,16 @@ impl Questions {
     /// Rows changed since an instant, where a column says so.
     pub(super) fn changed_since(&self, at: Instant) -> Option<Statement> {
         self.changed.as_ref().map(|column| self.since(column, at))
+    }
+
+    /// Rows whose transaction has this number or a later one; `None` where rows do not bear it.
+    pub(super) fn numbered_from(&self, number: u64) -> Option<Statement> {
+        let column = dialect::column(self.engine, self.xid.as_deref()?);
+        Some(self.asked(|statement| {
+            let value = Value::Text(number.to_string());
+            let from = bound(self.engine, statement, value, "xid8");
+            format!("{column} >= {from}")
+        }))
     }
 
     fn since(&self, (column, clock): &(String, Clock), at: Instant) -> Statement {
@@ -294,6 +311,9 @@ impl Questions {
     pub(super) fn examples(&self, at: Instant) -> Vec<(&str, Statement)> {
         let mut examples = vec![(self.created.0.as_str(), self.created_since(at))];
         if let (Some((column, _)), Some(statement)) = (&self.changed, self.changed_since(at)) {
+            examples.push((column, statement));
+        }
+        if let (Some(column), Some(statement)) = (&self.xid, self.numbered_from(u64::MAX)) {
             examples.push((column, statement));
         }
         if let (Some(open), Some(statement)) = (&self.open, self.open()) {

@@ -146,6 +146,8 @@ pub struct Spec {
     pub roles: BTreeMap<Role, Origin>,
     /// The column that says when a row was last changed.
     pub changed_column: Option<String>,
+    /// The column that bears the number of the transaction that wrote a row (`PostgreSQL`, `xid8`).
+    pub xid_column: Option<String>,
     /// Whose rows are ours.
     pub scope: Option<Scope>,
     /// The source that owns rows which name none; empty = none.
@@ -188,6 +190,7 @@ impl Spec {
         }
         let others = [
             (self.changed_column.as_deref(), "changed_column"),
+            (self.xid_column.as_deref(), "xid_column"),
             (self.scope.as_ref().map(|it| it.column.as_str()), "scope"),
         ];
         for (name, what) in others {

@@ -1,8 +1,8 @@
 //! The company's table, as the promise of [`contract`](crate::intents::contract) has it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::order::{self, Order};
+use super::order::{self, Level, Order};
 use super::question::Questions;
 use super::row::RowReader;
 use super::session::{Session, Statement};
@@ -24,6 +24,7 @@ pub struct SqlTable {
     session: Session<'static>,
     questions: Questions,
     order: Order,
+    fence: Option<(String, u64)>,
     read: Reading,
 }
 
@@ -117,6 +118,7 @@ impl SqlTable {
             session,
             questions,
             order,
+            fence: None,
             read: Reading::default(),
         };
         table.assert_times_are_told().await?;
@@ -190,7 +192,26 @@ impl IntentTable for SqlTable {
             stand_in: Some(stand_in),
             ..Reading::default()
         };
-        self.session.begin().await
+        self.session.begin().await?;
+        self.fence = if self.order.level == Level::L2 {
+            order::fence(&mut self.session).await?
+        } else {
+            None
+        };
+        Ok(())
+    }
+
+    async fn behind(&mut self, fences: &BTreeMap<String, u64>) -> Result<(), Failure> {
+        let known = self.fence.as_ref().and_then(|(name, _)| fences.get(name));
+        if let Some(statement) = known.and_then(|number| self.questions.numbered_from(*number)) {
+            self.read("reading rows of later transactions", &statement)
+                .await?;
+        }
+        Ok(())
+    }
+
+    fn fence(&self) -> Option<(String, u64)> {
+        self.fence.clone()
     }
 
     async fn since(&mut self, since: Instant) -> Result<(), Failure> {

@@ -37,6 +37,14 @@ impl Compiler<'_> {
                     window: self.window(&wire.window)?,
                     evidence: wire.evidence.clone(),
                     checked_on: date(&wire.checked_on),
+                    proves_absence: match &wire.absence {
+                        Some(word) => self.word(
+                            "idempotency.absence",
+                            word,
+                            [("proof", true), ("unknown", false)],
+                        )?,
+                        None => false,
+                    },
                 }),
                 None => None,
             },

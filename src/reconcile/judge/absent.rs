@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::Judge;
+use super::{Judge, RedriveDraft};
 use crate::model::breaks::BreakClass;
-use crate::model::intent::IntentStatus;
-use crate::model::operation::OperationStatus;
+use crate::model::intent::{IntentKind, IntentStatus};
+use crate::model::operation::{Family, OperationStatus};
 use crate::model::verdict::{Disposition, IgnoreReason};
 use crate::reconcile::absence::{Absence, absence};
+use crate::reconcile::redrive;
 
 impl Judge<'_, '_> {
     /// The verdict about an intent that nothing answers.
@@ -33,17 +34,56 @@ impl Judge<'_, '_> {
             }
             Absence::Abandoned => {
                 self.dispose(&[], &[at], Disposition::Ignored(IgnoreReason::Abandoned));
+                if local.status.is_open() {
+                    self.may_be_sent_again(at, None);
+                }
             }
-            Absence::Missing => self.missing(
-                at,
-                BreakClass::MissingProcessor,
-                "the processor shows nothing of it",
-            ),
-            Absence::OpenTooLong => self.missing(
-                at,
-                BreakClass::OpenTooLong,
-                "it was created before what has been read, and the source cannot be asked about it",
-            ),
+            Absence::Missing => {
+                self.missing(
+                    at,
+                    BreakClass::MissingProcessor,
+                    "the processor shows nothing of it",
+                );
+                self.may_be_sent_again(at, Some(BreakClass::MissingProcessor));
+            }
+            Absence::OpenTooLong => {
+                self.missing(
+                    at,
+                    BreakClass::OpenTooLong,
+                    "it was created before what has been read, and the source cannot be asked about it",
+                );
+                self.may_be_sent_again(at, Some(BreakClass::OpenTooLong));
+            }
+        }
+    }
+
+    /// Notes that an intent of which nothing is seen may be sent again under its own key. Whatever else could be an answer to
+    /// it, or another attempt at the same thing, forbids that.
+    fn may_be_sent_again(&mut self, at: usize, class: Option<BreakClass>) {
+        let local = &self.c.intents[at];
+        let Some(until) = redrive::until(&local.row_data, self.context.rules, self.context.frame)
+        else {
+            return;
+        };
+        let kind = local.row_data.kind;
+        // A refund hangs on its payment, of which there have to be rows.
+        let may_stand_beside =
+            |family: Option<Family>| kind == IntentKind::Refund && family == Some(Family::Charge);
+        let is_alone = self
+            .c
+            .operations
+            .iter()
+            .all(|row| may_stand_beside(row.family()))
+            && self.c.intents.iter().enumerate().all(|(other, row)| {
+                other == at || may_stand_beside(Some(row.row_data.kind.family()))
+            });
+        if is_alone {
+            let intent = local.row;
+            self.verdicts.redrives.push(RedriveDraft {
+                intent,
+                class,
+                until,
+            });
         }
     }
 

@@ -39,6 +39,7 @@ use crate::model::intent::{IntentKind, IntentStatus};
 use crate::model::repair::RepairAction;
 use crate::model::verdict::{Disposition, Match, Pending};
 use crate::money::Money;
+use crate::time::Instant;
 
 /// What the judge says, by snapshot row.
 pub(crate) struct Verdicts {
@@ -47,6 +48,7 @@ pub(crate) struct Verdicts {
     pub(crate) matches: Vec<Match>,
     pub(crate) pending: Vec<Pending>,
     pub(crate) drafts: Vec<Draft>,
+    pub(crate) redrives: Vec<RedriveDraft>,
     pub(crate) links: Vec<NewLink>,
     pub(crate) unverified_payouts: u64,
     /// Operations that are said to be duplicate refunds.
@@ -67,6 +69,7 @@ impl Verdicts {
             matches: Vec::new(),
             pending: Vec::new(),
             drafts: Vec::new(),
+            redrives: Vec::new(),
             links: Vec::new(),
             unverified_payouts: 0,
             duplicate_refunds: HashSet::new(),
@@ -105,6 +108,16 @@ pub(crate) struct RepairDraft {
     pub(crate) money: Option<Money>,
     /// The break stays open after it, until a person closes it.
     pub(crate) keeps_open: bool,
+}
+
+/// An intent that may be sent again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RedriveDraft {
+    pub(crate) intent: usize,
+    /// Of the break about it; `None` = there is none.
+    pub(crate) class: Option<BreakClass>,
+    /// Void from then on.
+    pub(crate) until: Instant,
 }
 
 #[derive(Clone, Copy)]

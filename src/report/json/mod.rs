@@ -288,6 +288,7 @@ fn repair_wire(repair: &Repair, as_of: Instant) -> RepairWire<'_> {
         age_seconds: as_of.seconds_since(repair.occurred_at),
         break_id: repair.break_id.as_str().into(),
         class: repair.class.as_str().into(),
+        expires_at: repair.expires_at.map(|at| at.to_string().into()),
         from: repair.from.as_ref().map(side_wire),
         id: repair.id.as_str().into(),
         intent_id: maybe(&repair.intent_id),

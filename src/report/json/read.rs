@@ -285,6 +285,8 @@ fn repair_of(wire: RepairWire<'_>) -> Result<Repair, ReadError> {
         state: word("repair state", &wire.state, RepairState::from_word)?,
         occurred_at: instant("occurred_at", &wire.occurred_at)?,
         note: wire.note.into_owned(),
+        expires_at: maybe_instant("expires_at", wire.expires_at.as_deref())?,
+        idempotency_key: String::new(),
     })
 }
 

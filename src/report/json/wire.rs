@@ -213,6 +213,8 @@ pub(super) struct RepairWire<'a> {
     pub(super) age_seconds: i64,
     pub(super) break_id: Cow<'a, str>,
     pub(super) class: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) expires_at: Option<Cow<'a, str>>,
     pub(super) from: Option<SideWire<'a>>,
     pub(super) id: Cow<'a, str>,
     pub(super) intent_id: Option<Cow<'a, str>>,

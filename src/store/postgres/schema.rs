@@ -22,6 +22,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         include_str!("../../../migrations/postgres/0002_ledger.sql"),
     ),
     (
+        3,
+        include_str!("../../../migrations/postgres/0003_redrive.sql"),
+    ),
+    (
         4,
         include_str!("../../../migrations/postgres/0004_pins.sql"),
     ),

@@ -44,7 +44,7 @@ const STEPS_OF_REPAIRS: Sql = sql!(
      r.break_id, r.source, r.account, r.class, r.action, r.scope, r.intent_id, r.operation_id, \
      r.from_status, r.from_processor_ref, r.to_kind, r.to_status, r.to_processor_ref, \
      r.to_parent_intent_id, r.to_amount_minor, r.to_currency, r.planned_version, r.occurred_at, \
-     r.evidence, r.run_id as written_by, r.written_at \
+     r.evidence, r.run_id as written_by, r.written_at, r.expires_at, r.idempotency_key \
      from repair_events as e join repairs as r on r.repair_id = e.repair_id \
      where e.repair_id " [in 1]
 );
@@ -224,6 +224,11 @@ async fn contents(
             let numbers = ["done_at", "planned_version", "occurred_at", "written_at"];
             let mut hash = content(row, &REPAIR_TEXTS, &numbers, "to_amount_minor")?;
             hash = hash_of(&[&hash, &row.text("written_by")?]);
+            // Only a proposal to send again has these; what was sealed before there were any keeps its seal.
+            let key = row.text("idempotency_key")?;
+            if let (Some(until), false) = (row.maybe("expires_at")?, key.is_empty()) {
+                hash = hash_of(&[&hash, &until.to_string(), &key]);
+            }
             let key = (What::Repair, row.text("subject_id")?, row.int("event_no")?);
             found.insert(key, hash);
         }

@@ -7,7 +7,9 @@ use super::dialect::{Sql, sql};
 use super::engine::Engine;
 use super::intents::Writing;
 use super::repairs::Written;
-use super::{along, breaks, intents, lease, ledger, open_items, operations, pins, repairs, runs};
+use super::{
+    along, breaks, intents, lease, ledger, open_items, operations, pins, redrives, repairs, runs,
+};
 use crate::database::along::Along;
 use crate::exit::{Exit, Failure};
 use crate::model::repair::RepairState;
@@ -112,6 +114,7 @@ async fn write(
     breaks::resolve(session, commit.run_id, commit.as_of, commit.resolved).await?;
     let (run_id, as_of) = (commit.run_id, commit.as_of);
     repairs::void(session, run_id, as_of, commit.resolved, &mut added).await?;
+    redrives::void(session, source, writing, &mut added).await?;
     if let Some(pin) = commit.pin {
         pins::put(session, source, pin).await?;
     }

@@ -24,6 +24,7 @@ macro_rules! repairs_where {
              r.intent_id, r.operation_id, r.from_status, r.from_processor_ref, r.to_kind, \
              r.to_status, r.to_processor_ref, r.to_parent_intent_id, r.to_amount_minor, \
              r.to_currency, r.planned_version, r.occurred_at, r.evidence, r.run_id, r.written_at, \
+             r.expires_at, r.idempotency_key, \
              (select e.state from repair_events as e where e.repair_id = r.repair_id \
              order by e.event_no desc limit 1) as state, \
              (select e.note from repair_events as e where e.repair_id = r.repair_id \
@@ -165,6 +166,8 @@ fn read(row: &impl Columns) -> Result<RepairDetail, Failure> {
             state: word("state", &text("state")?, RepairState::from_word)?,
             occurred_at: Instant(int("occurred_at")?),
             note: text("note")?,
+            expires_at: row.maybe("expires_at")?.map(Instant),
+            idempotency_key: text("idempotency_key")?,
         },
         scope: text("scope")?,
         run_id: text("run_id")?,
@@ -248,6 +251,16 @@ pub(super) async fn decide(
             )));
         }
     };
+    if next == RepairState::Approved && found.item.expires_at.is_some_and(|until| until <= note.at)
+    {
+        return Err(Failure::rejected(format!(
+            "repair {} is void: it could be sent again until {}",
+            found.item.id,
+            found.item.expires_at.unwrap_or(note.at)
+        ))
+        .why("the processor may not recognise the key any more, and would take the money a second time")
+        .remedy("look the payment up at the processor by its reference"));
+    }
     if decision == Decision::ApproveAsOther && found.proposed_by == note.by {
         return Err(Failure::new(
             Exit::Denied,
@@ -272,6 +285,9 @@ pub(super) async fn apply(
     note: &Note<'_>,
 ) -> Result<RepairDetail, Failure> {
     let found = detail(session, id_prefix).await?;
+    if found.item.action == RepairAction::Redrive {
+        return Err(sent_by_others(&found.item.id));
+    }
     if found.item.state != RepairState::Approved {
         return Err(Failure::rejected(format!(
             "repair {} is {}; only an approved one is applied",
@@ -287,6 +303,16 @@ pub(super) async fn apply(
     carry_out_one(session, writing, &found, note, &mut added).await?;
     chain::append(session, &added).await?;
     detail(session, &found.item.id).await
+}
+
+/// There is nothing here to be written.
+fn sent_by_others(id: &str) -> Failure {
+    Failure::rejected(format!(
+        "repair {id} is sent by your own software, never from here"
+    ))
+    .remedy(
+        "send the same request under the same key before it expires; a run sees what came of it",
+    )
 }
 
 /// Proposes the inverse of a repair that was applied: the row as it was before. It is planned against the version that

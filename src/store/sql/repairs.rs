@@ -7,6 +7,7 @@ use super::chain::Added;
 use super::dialect::{Bulk, Sql, sql};
 use super::engine::{Columns, Engine, KEYS_MAX, Values, keys};
 use super::intents::{KEEP_PLANNED_VERSIONS, Writing};
+use super::redrives;
 use crate::exit::{Exit, Failure};
 use crate::model::intent::IntentKind;
 use crate::model::repair::{Repair, RepairAction, RepairState};
@@ -24,8 +25,8 @@ const ADD_REPAIRS: Bulk = Bulk {
     into: "repairs (repair_id, break_id, source, account, class, action, scope, \
            intent_id, operation_id, from_status, from_processor_ref, to_kind, to_status, \
            to_processor_ref, to_parent_intent_id, to_amount_minor, to_currency, planned_version, \
-           occurred_at, evidence, run_id, written_at)",
-    columns: 22,
+           occurred_at, evidence, run_id, written_at, expires_at, idempotency_key)",
+    columns: 24,
     tail: "on conflict do nothing",
     is_new: false,
 };
@@ -73,6 +74,8 @@ macro_rules! move_on_where {
         )
     };
 }
+
+pub(super) use move_on_where;
 
 const CONFIRM: Sql = move_on_where!(
     "r.scope = $6 and r.intent_id " [in 1] " and e.state = 'applied'"
@@ -125,13 +128,14 @@ async fn write_chunk(
     added: &mut Added,
 ) -> Result<Vec<Written>, Failure> {
     let known = present_states(session, repairs).await?;
+    let other = redrives::others(session, writing, repairs).await?;
     let mut moved: HashSet<&str> = HashSet::new();
     let mut written = vec![Written::Held; repairs.len()];
     let (mut new, mut moving) = (Vec::new(), Vec::new());
     for (index, repair) in repairs.iter().enumerate() {
         let present = known.get(repair.id.as_str()).map(|(state, _)| *state);
         // Were it brought twice, the second would be held.
-        if !moves(present, repair)? || !moved.insert(repair.id.as_str()) {
+        if other.forbid(repair) || !moves(present, repair)? || !moved.insert(repair.id.as_str()) {
             continue;
         }
         if present.is_none() {
@@ -232,7 +236,7 @@ async fn void_older(
 }
 
 /// Steps that a statement took.
-fn take_note<R: Columns>(moved: &[R], added: &mut Added) -> Result<(), Failure> {
+pub(super) fn take_note<R: Columns>(moved: &[R], added: &mut Added) -> Result<(), Failure> {
     // Engines answer in an order of their own; the ledger has one.
     let mut steps: Vec<(String, i64)> = moved
         .iter()
@@ -294,6 +298,13 @@ async fn carry_out<'a>(
             }
             RepairAction::RecordRefund | RepairAction::RecordDispute => {
                 record(session, writing, repair).await?
+            }
+            RepairAction::Redrive => {
+                let what = format!(
+                    "repair {} was to be applied, and is only proposed",
+                    repair.id
+                );
+                return Err(Failure::new(Exit::Internal, what));
             }
         };
         if !is_done {
@@ -458,7 +469,9 @@ pub(super) async fn add(
                     .int(repair.occurred_at.0)
                     .text(evidence.unwrap_or_default())
                     .text(writing.run_id)
-                    .int(writing.at.0);
+                    .int(writing.at.0)
+                    .maybe(repair.expires_at.map(|at| at.0))
+                    .text(&repair.idempotency_key);
             },
         )
         .await?;

@@ -20,6 +20,10 @@ const MIGRATIONS: &[(i32, &str)] = &[
         2,
         include_str!("../../../migrations/sqlite/0002_ledger.sql"),
     ),
+    (
+        3,
+        include_str!("../../../migrations/sqlite/0003_redrive.sql"),
+    ),
     (4, include_str!("../../../migrations/sqlite/0004_pins.sql")),
 ];
 
