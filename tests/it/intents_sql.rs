@@ -566,6 +566,7 @@ async fn every_statement_that_the_server_logs_reads() {
             "begin isolation level repeatable read read only; set local ",
             "set local enable_seqscan",
             "select ",
+            "with recursive named as (select ",
             "explain select ",
             "rollback",
         ];
@@ -744,6 +745,10 @@ created_at = "created_at"
         let second = run("2026-03-10T18:00:00Z");
         assert_eq!(breaks(&second), [], "{label}: {second:#}");
         say("commit").await;
+        // A file with other bytes, so that it may tell of an absence.
+        scene.operations(
+            "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\nfe_1,fee,succeeded,-10,EUR,2026-03-10T20:00:00Z,\n",
+        );
         let third = run("2026-03-11T06:00:00Z");
         let found = breaks(&third);
         if level == "L2: " {

@@ -155,6 +155,8 @@ fn push_intent(line: &str, intents: &mut Intents, elsewhere: &mut BTreeMap<Strin
     for word in &words[3..] {
         if let Some(code) = currency(word) {
             row.currency = code;
+        } else if let Some(first) = word.strip_prefix("first=") {
+            row.first_attempt_at = Some(at(first));
         } else if is_time(word) {
             row.created_at = at(word);
         } else if let Some(status) = IntentStatus::from_word(word) {
@@ -165,7 +167,6 @@ fn push_intent(line: &str, intents: &mut Intents, elsewhere: &mut BTreeMap<Strin
                 Some(("ref", value)) => row.reference = value,
                 Some(("parent", value)) => row.parent_intent_id = value,
                 Some(("proc", value)) => row.processor_ref = value,
-                Some(("first", value)) => row.first_attempt_at = Some(at(value)),
                 Some(("attempt", value)) => row.attempt = value.parse().ok(),
                 Some(("source", value)) => row.source = value,
                 Some(("written", value)) => row.written_amount = value,
