@@ -409,11 +409,9 @@ fn where_in_doubt_there_are_two_steps_and_check_says_why() {
         // Two files, or two names of one server.
         let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("a configuration");
         let (store, rest) = config.split_once("[source.shop]").expect("a section");
+        let here = std::net::Ipv4Addr::LOCALHOST.to_string();
         let elsewhere = match &engine {
-            Engine::Postgres(_) if store.contains("localhost") => {
-                store.replace("localhost", "127.0.0.1")
-            }
-            Engine::Postgres(_) => store.replace("127.0.0.1", "localhost"),
+            Engine::Postgres(_) => store.replace(&here, "localhost"),
             _ => store.replace("company.db", "other.db"),
         };
         assert_ne!(elsewhere, store, "{label}");
