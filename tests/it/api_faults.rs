@@ -58,6 +58,7 @@ struct Case {
 
 fn cases() -> Vec<Case> {
     let pages = [
+        ("/v1/account", 1),
         ("/v1/balance_transactions", 1),
         ("/v1/balance_transactions", 2),
         ("/v1/balance_transactions", 3),
@@ -101,6 +102,7 @@ fn cases() -> Vec<Case> {
 /// Five payments on three pages, a refund of one of them, a payment that was declined, and two rows of ours that nobody knows.
 fn world() -> (Fake, String) {
     let fake = Fake::stripe();
+    fake.shelf().account = json!({"id": "acct_1", "object": "account"});
     let mut intents = String::new();
     for n in 1..=4 {
         paid(&fake, &n.to_string(), &format!("10:0{n}"), 1000 * n, 59);

@@ -8,7 +8,12 @@ use super::scene::{Scene, Told};
 
 const AS_OF: &str = "2026-03-10T12:00:00Z";
 
-fn ask(fake: &Fake, profile: &str, keys: &[(&str, &str)], intents: &str) -> (Scene, Told) {
+pub(crate) fn ask(
+    fake: &Fake,
+    profile: &str,
+    keys: &[(&str, &str)],
+    intents: &str,
+) -> (Scene, Told) {
     let scene = Scene::empty();
     let mut more = String::new();
     for (name, key) in keys {

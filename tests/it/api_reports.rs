@@ -150,7 +150,7 @@ fn a_file_that_cannot_be_read_ends_there() {
         let fake = Fake::with(Box::new(answers));
         report(&fake, "first", 7, 11, "succeeded");
         report(&fake, "second", 11, 14, "succeeded");
-        let scene = scene(&fake, &[9, 10, 11]);
+        let scene = scene(&fake, &[9, 10, 11, 12, 13]);
         fake.fails("/v1/files/file_second/contents", 1, fault, 100);
         let told = run(&scene);
         assert_eq!(told.code, 3, "{fault:?}: {} {}", told.stdout, told.stderr);

@@ -11,6 +11,7 @@ mod api_diff;
 mod api_events;
 mod api_faults;
 mod api_month;
+mod api_paypal;
 mod api_pieces;
 mod api_profiles;
 mod api_reports;
