@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use paysweep::meter::Meter;
 use paysweep::model::operation::Operations;
 use paysweep::money::{Currency, NumberFormat};
 use paysweep::processor::csv::decode;
@@ -43,7 +44,15 @@ pub(crate) fn csv(bytes: &[u8]) {
             };
             let read = || {
                 let mut operations = Operations::default();
-                let facts = decode(profile, &rules, "a.csv", 0, bytes, &mut operations);
+                let facts = decode(
+                    profile,
+                    &rules,
+                    "a.csv",
+                    0,
+                    bytes,
+                    &mut operations,
+                    &Meter::default(),
+                );
                 (facts.map_err(|failure| failure.to_string()), operations)
             };
             let (facts, operations) = read();
@@ -123,6 +132,7 @@ pub(crate) fn money(bytes: &[u8]) {
         0,
         file.as_bytes(),
         &mut operations,
+        &Meter::default(),
     );
     let _ = Currency::parse(text);
 }
@@ -181,6 +191,7 @@ pub(crate) fn moment(bytes: &[u8]) {
             0,
             file.as_bytes(),
             &mut operations,
+            &Meter::default(),
         );
     }
 }
@@ -200,6 +211,7 @@ pub(crate) fn profile(bytes: &[u8]) {
             0,
             file.as_bytes(),
             &mut operations,
+            &Meter::default(),
         );
     }
 }
@@ -220,6 +232,7 @@ pub(crate) fn infer(bytes: &[u8]) {
             0,
             bytes,
             &mut operations,
+            &Meter::default(),
         );
     } else {
         let failure = profile.expect_err("a question is open");

@@ -18,10 +18,12 @@ use crate::exit::{Exit, Failure};
 use crate::model::breaks::{BreakClass, BreakState, CloseAs, Severity};
 use crate::model::repair::RepairState;
 use crate::model::words;
+use crate::money::Currency;
+use crate::processor::DateOrder;
 use crate::report::{Form, Format, Include};
 use crate::settings::window::WindowFlags;
 use crate::settings::{FailOn, OutputSpec};
-use crate::time::Span;
+use crate::time::{Span, Zone};
 
 pub mod shell;
 pub mod topics;
@@ -33,6 +35,8 @@ words! {
     SchemaName {
         /// That of the JSON report.
         Report = "report",
+        /// That of paysweep.toml.
+        Config = "config",
     }
 }
 
@@ -196,17 +200,16 @@ pub struct CommonArgs {
     /// Say more on stderr; twice: say everything
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// Form of the log on stderr
+    /// Form of the log on stderr; default: text, in Kubernetes json
     #[arg(
         long,
         global = true,
         value_name = "FORM",
         env = "PAYSWEEP_LOG_FORMAT",
         hide_env_values = true,
-        default_value = "text",
         value_parser = one_of(LogFormat::ALL, LogFormat::as_str)
     )]
-    pub log_format: LogFormat,
+    pub log_format: Option<LogFormat>,
     /// Progress on stderr; auto: on a terminal only
     #[arg(
         long,
@@ -326,7 +329,7 @@ pub enum Command {
         #[arg(long, value_name = "FOLDER")]
         to: Option<PathBuf>,
     },
-    /// Print the JSON Schema of what paysweep writes
+    /// Print the JSON Schema of the report, or of the configuration
     Schema {
         /// Of what
         #[arg(value_name = "NAME", value_parser = one_of(SchemaName::ALL, SchemaName::as_str))]
@@ -382,6 +385,18 @@ pub struct DiffArgs {
     /// With --profile generic: what a word of the status column means, e.g. Done=succeeded
     #[arg(long = "status", value_name = "WORD=STATUS", requires = "operations", value_parser = word_parser)]
     pub statuses: Vec<(String, String)>,
+    /// The zone of times that name none, where the profile leaves it open: Europe/Paris, UTC or +01:00; default: none
+    #[arg(long, value_name = "ZONE", requires = "operations", value_parser = zone_parser)]
+    pub zone: Option<Zone>,
+    /// The order of day and month, where the profile allows both and no date proves one: day-first or month-first
+    #[arg(long, value_name = "ORDER", requires = "operations", value_parser = one_of(DateOrder::ALL, DateOrder::as_str))]
+    pub date_order: Option<DateOrder>,
+    /// The currency of amounts that name none, where the profile leaves it open: EUR; default: none
+    #[arg(long, value_name = "CODE", requires = "operations", value_parser = currency_parser)]
+    pub currency: Option<Currency>,
+    /// A column that holds our own key, asked before those of the profile; may be given several times
+    #[arg(long, value_name = "COLUMN", requires = "operations")]
+    pub reference: Vec<String>,
     /// From the creation of an intent until its absence is news: 90s, 60m, 72h, 5d; default: 60m
     #[arg(long, value_name = "SPAN", value_parser = span_parser)]
     pub grace: Option<Span>,
@@ -507,6 +522,12 @@ pub enum RunsCommand {
         /// Its id, the beginning of it, or latest
         #[arg(value_name = "RUN")]
         id: String,
+    },
+    /// Forget the reports of old runs; lines of runs, breaks, repairs and the ledger stay
+    Prune {
+        /// Reports of this age and younger stay: 400d; default: [report] keep
+        #[arg(long, value_name = "SPAN", value_parser = span_parser)]
+        keep_within: Option<Span>,
     },
 }
 
@@ -701,6 +722,16 @@ impl CommonArgs {
         self.format.unwrap_or(Form::Table)
     }
 
+    /// The form of the log. In a container of Kubernetes it is read by a collector, unless somebody sits there.
+    pub fn log_format(&self, is_in_kubernetes: bool, is_terminal: bool) -> LogFormat {
+        let default = if is_in_kubernetes && !is_terminal {
+            LogFormat::Json
+        } else {
+            LogFormat::Text
+        };
+        self.log_format.unwrap_or(default)
+    }
+
     /// The form of an answer that is no report. [`Cli::check`] has refused every other one.
     pub fn format(&self) -> Format {
         self.form().as_answer().unwrap_or(Format::Table)
@@ -762,6 +793,17 @@ fn word_parser(text: &str) -> Result<(String, String), String> {
         .filter(|(word, meaning)| !word.is_empty() && !meaning.is_empty());
     pair.map(|(word, meaning)| (word.to_owned(), meaning.to_owned()))
         .ok_or_else(|| "write it as WORD=MEANING".to_owned())
+}
+
+fn zone_parser(text: &str) -> Result<Zone, String> {
+    Zone::parse(text)
+        .ok_or_else(|| "write an IANA name, UTC or an offset: Europe/Paris, +01:00".to_owned())
+}
+
+fn currency_parser(text: &str) -> Result<Currency, String> {
+    Currency::parse(text)
+        .filter(|currency| currency.as_str() == text && currency.exponent().is_some())
+        .ok_or_else(|| "write an ISO 4217 code in upper case: EUR".to_owned())
 }
 
 fn span_parser(text: &str) -> Result<Span, String> {
@@ -866,6 +908,7 @@ mod tests {
             "paysweep repairs apply 12ab 34cd",
             "paysweep repairs revert 12ab --reason wrong",
             "paysweep runs show latest",
+            "paysweep runs prune --keep-within 400d -n -f json",
             "paysweep report latest --format json",
             "paysweep watermark show",
             "paysweep watermark set 2026-03-01 --source a --yes --reason gap",
@@ -880,6 +923,7 @@ mod tests {
             "paysweep completions zsh",
             "paysweep man --to man",
             "paysweep schema report",
+            "paysweep schema config",
             "paysweep run --metrics-file m.prom --push-gateway https://x.test --termination-log t",
         ] {
             let cli = typed(line).expect(line);

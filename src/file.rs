@@ -55,6 +55,11 @@ pub fn read_unchanged(name: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     ))
 }
 
+/// How large a file is at this moment; 0 where nobody knows.
+pub fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |found| found.len())
+}
+
 /// The content of a file that may be packed; at most so many bytes of it.
 fn unpacked(name: &str, bytes: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, Failure> {
     if bytes.starts_with(&ZIP_MARK) {

@@ -24,7 +24,7 @@
 //! | 4 | [`file`]: a file read whole, or refused · [`database`]: where a database is | meaning of its content |
 //! | 3 | [`reconcile`] the verdicts · [`processor`] rows by profile · [`report`] one value, several forms | clock, files, environment, waiting |
 //! | 2 | [`model`]: the nouns, and the catalogue of breaks | input and output, serde, SQL |
-//! | 1 | [`money`] · [`time`] · [`exit`] | anything of ours |
+//! | 1 | [`money`] · [`time`] · [`exit`] · [`meter`] | anything of ours |
 //!
 //! # What the design rests on
 //!
@@ -70,6 +70,7 @@ pub mod database;
 pub mod exit;
 pub mod file;
 pub mod intents;
+pub mod meter;
 pub mod model;
 pub mod money;
 pub mod notify;

@@ -35,7 +35,8 @@ fn main() -> ExitCode {
             return ExitCode::from(stop.exit.code());
         }
     };
-    logs(&cli);
+    let form = log_format(&cli);
+    logs(&cli, form);
     ends_with_70_on_panic();
     let exit = match execute(&cli) {
         Ok(exit) => exit,
@@ -47,13 +48,13 @@ fn main() -> ExitCode {
             exit
         }
     };
-    tells_its_exit(&cli, exit);
+    tells_its_exit(form, exit);
     ExitCode::from(exit.code())
 }
 
 /// Where the log is JSON, its last line says how the process ended, for collectors that see no exit code.
-fn tells_its_exit(cli: &Cli, exit: Exit) {
-    if cli.common.log_format == LogFormat::Json && exit != Exit::Ok {
+fn tells_its_exit(form: LogFormat, exit: Exit) {
+    if form == LogFormat::Json && exit != Exit::Ok {
         let (code, name) = (exit.code(), exit.name());
         let _ = writeln!(
             std::io::stderr(),
@@ -132,7 +133,14 @@ fn listen(interrupt: Interrupt) -> std::io::Result<()> {
     Ok(())
 }
 
-fn logs(cli: &Cli) {
+fn log_format(cli: &Cli) -> LogFormat {
+    let is_in_kubernetes =
+        std::env::var_os("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty());
+    let is_terminal = std::io::stderr().is_terminal();
+    cli.common.log_format(is_in_kubernetes, is_terminal)
+}
+
+fn logs(cli: &Cli, form: LogFormat) {
     use tracing_subscriber::EnvFilter;
     let level = match cli.common.verbose {
         0 => "warn",
@@ -147,7 +155,7 @@ fn logs(cli: &Cli) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
-    match cli.common.log_format {
+    match form {
         LogFormat::Json => builder.json().init(),
         LogFormat::Text => builder.with_ansi(false).init(),
     }

@@ -9,6 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::intents::sql::apply_facts::apply_facts;
 use crate::intents::sql::facts;
 use crate::intents::sql::spec::Spec;
+use crate::meter::Meter;
 use crate::model::breaks::BreakClass;
 use crate::notify::Channel;
 use crate::processor;
@@ -356,7 +357,13 @@ async fn source_rows(
         .iter()
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
-    match files::read(profile, &source.read, std::path::Path::new(""), &patterns) {
+    match files::read(
+        profile,
+        &source.read,
+        std::path::Path::new(""),
+        &patterns,
+        &Meter::default(),
+    ) {
         Ok(feed) => {
             let reached = frame::complete_through(source.complete_through, now, &feed)
                 .map_or_else(|| "nothing".to_owned(), |at| at.to_string());
@@ -388,7 +395,7 @@ async fn asked_rows(source: &SourceSettings, profile: &Arc<ApiProfile>, now: Ins
         return Vec::new();
     };
     let (rules, budget) = (source.read.clone(), Arc::new(Budget::new(None)));
-    let account = match Account::new(Arc::clone(profile), rules, access, budget) {
+    let account = match Account::new(Arc::clone(profile), rules, access, budget, Arc::default()) {
         Ok(account) => account,
         Err(failure) => return vec![failed(&format!("{name} key"), &failure)],
     };
@@ -451,7 +458,10 @@ async fn table_rows(settings: &Settings, spec: &Spec, now: Instant, rows: &mut V
 }
 
 fn intents_row(settings: &Settings) -> Row {
-    match (settings.intents.kind, prepare::read_intents(settings)) {
+    match (
+        settings.intents.kind,
+        prepare::read_intents(settings, &Meter::default()),
+    ) {
         (_, Err(failure)) => failed("intents", &failure),
         (IntentsKind::Csv, Ok(rows)) => ok(
             "intents",

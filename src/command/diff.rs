@@ -10,6 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::intents::amount::IntentsRules;
 use crate::intents::csv as intents_csv;
 use crate::intents::sql::table::SqlTable;
+use crate::meter::Meter;
 use crate::model::answer::Standing;
 use crate::model::intent::Intents;
 use crate::model::repair::RepairState;
@@ -17,6 +18,7 @@ use crate::model::run::{Basis, CompleteThrough, Window};
 use crate::model::stored::StoredOperations;
 use crate::processor::ReadRules;
 use crate::processor::generic::{self, GenericRules, Part};
+use crate::processor::profile::Profile;
 use crate::reconcile::rules::{Frame, PerKind, Rules};
 use crate::reconcile::{self, Outcome, recognise};
 use crate::settings::window::{self, WindowChoice};
@@ -30,7 +32,7 @@ use super::compose::{self, RunFacts};
 use super::gather::Gathered;
 use super::interrupt::Interrupt;
 use super::prepare::Prepared;
-use super::progress::Progress;
+use super::progress::{Progress, Unit};
 use super::told::{Slice, Told};
 use super::{World, deliver, frame, own_side, prepare, second_look};
 
@@ -64,7 +66,7 @@ pub async fn execute(
         None => vec![TYPED.to_owned()],
     };
     let mut progress = Progress::new(common.progress, world.is_stderr_terminal, common.quiet);
-    progress.step("reading both sides", None);
+    let meter = progress.step("reading both sides", Unit::Bytes);
     let reading = {
         let (settings, arguments, names, zone) = (
             settings.clone(),
@@ -73,8 +75,10 @@ pub async fn execute(
             zone.clone(),
         );
         move || match (settings, &arguments.intents) {
-            (None, Some(intents)) => typed(&arguments, intents, &zone, as_of),
-            (Some(settings), _) => configured(&settings, &arguments, &names, choice, as_of, &zone),
+            (None, Some(intents)) => typed(&arguments, intents, &zone, as_of, &meter),
+            (Some(settings), _) => {
+                configured(&settings, &arguments, &names, choice, as_of, &zone, &meter)
+            }
             (None, None) => unreachable!("without a file of intents the settings were read"),
         }
     };
@@ -84,8 +88,10 @@ pub async fn execute(
         Err(_) => Sides::default(),
     };
     for side in &mut sides.sources {
-        if let (Some(asking), None) = (&side.asking, interrupt.asked()) {
-            progress.step(&format!("reading {}", side.rules.source), None);
+        if let (Some(asking), None) = (&mut side.asking, interrupt.asked()) {
+            let step = format!("reading {}", side.rules.source);
+            let meter = progress.step(&step, Unit::Rows);
+            asking.account = asking.account.clone().counting(meter);
             if let Ok(feed) = interrupt.or(asking.read()).await {
                 side.feed = feed.map_err(|failure| failure.state(STATE))?;
             }
@@ -101,7 +107,7 @@ pub async fn execute(
             sides.intents = rows;
         }
     }
-    progress.step("comparing", None);
+    let meter = progress.step("comparing", Unit::Rows);
     let rules: Vec<Rules> = sides
         .sources
         .iter()
@@ -137,6 +143,7 @@ pub async fn execute(
             others,
             is_last,
             standings,
+            meter: meter.clone(),
         };
         match judged(side, own, question, &interrupt).await {
             Ok(slice) => told.slices.push(slice?),
@@ -147,7 +154,7 @@ pub async fn execute(
         // What was not read speaks of nothing.
         Some(last) if told.is_partial => told.wait_for_unread(&rules[last], false),
         _ => told.judge_again(&rules, |at, gathered, frame| {
-            judge(gathered, &rules[at], frame)
+            judge(gathered, &rules[at], frame, &Meter::default())
         })?,
     }
     progress.finish();
@@ -246,8 +253,10 @@ fn typed(
     intents: &Path,
     zone: &Zone,
     as_of: Instant,
+    meter: &Meter,
 ) -> Result<Sides, Failure> {
     let profile = prepare::profile(&profile_of(arguments)?)?;
+    let read_rules = read_rules(arguments, &profile)?;
     let mut rules = Rules::new(TYPED);
     rules.payout_span = profile.spans.payout_span;
     if let Some(grace) = arguments.grace {
@@ -258,9 +267,9 @@ fn typed(
     let (feed, intents) = std::thread::scope(|scope| {
         let intents = scope.spawn(|| {
             let rules = IntentsRules::default();
-            intents_csv::read(&rules, &intents.display().to_string(), intents)
+            intents_csv::read(&rules, &intents.display().to_string(), intents, meter)
         });
-        let feed = prepare::read(&profile, &ReadRules::default(), &arguments.operations);
+        let feed = prepare::read(&profile, &read_rules, &arguments.operations, meter);
         (
             feed,
             intents.join().expect("a panic ends the process by itself"),
@@ -279,6 +288,52 @@ fn typed(
     })
 }
 
+/// What was typed about the file beside its profile. What the profile says by itself is not passed over.
+fn read_rules(arguments: &DiffArgs, profile: &Profile) -> Result<ReadRules, Failure> {
+    let left = profile.left_to_source();
+    let is_generic = profile.name == generic::NAME;
+    for (is_told, is_left, flag, what) in [
+        (
+            arguments.zone.is_some() && !is_generic,
+            left.zone,
+            "--zone",
+            "in which zone its times are",
+        ),
+        (
+            arguments.currency.is_some() && !is_generic,
+            left.currency,
+            "--currency",
+            "in which currency its amounts are",
+        ),
+        (
+            arguments.date_order.is_some(),
+            left.date_order,
+            "--date-order",
+            "in which order day and month stand",
+        ),
+    ] {
+        if is_told && !is_left {
+            let remedy = if is_generic {
+                "write the order into its time format: --layout \"time_format=%d/%m/%Y\""
+            } else {
+                "leave the flag out; a file in another form needs a profile of its own"
+            };
+            return Err(Failure::rejected(format!(
+                "{flag}: profile {} says by itself {what}",
+                profile.name
+            ))
+            .remedy(remedy));
+        }
+    }
+    Ok(ReadRules {
+        zone: arguments.zone.clone(),
+        currency: arguments.currency,
+        date_order: arguments.date_order,
+        reference: arguments.reference.clone(),
+        ..ReadRules::default()
+    })
+}
+
 /// The profile that was typed, with what was typed about the profile generic.
 fn profile_of(arguments: &DiffArgs) -> Result<ProfileRef, Failure> {
     let name = arguments.profile.as_deref().unwrap_or("canonical");
@@ -294,6 +349,13 @@ fn profile_of(arguments: &DiffArgs) -> Result<ProfileRef, Failure> {
         }
     }
     if name == generic::NAME {
+        let zone = arguments.zone.as_ref().map(Zone::name);
+        let currency = arguments.currency.map(|currency| currency.to_string());
+        for (key, told) in [("zone", zone), ("currency", currency.as_deref())] {
+            if let Some(told) = told {
+                rules.enter(Part::Layout, key, told)?;
+            }
+        }
         return Ok(ProfileRef::Generic(Box::new(rules)));
     }
     if rules.is_empty() {
@@ -314,6 +376,7 @@ fn configured(
     choice: WindowChoice,
     as_of: Instant,
     zone: &Zone,
+    meter: &Meter,
 ) -> Result<Sides, Failure> {
     let claim = claim(arguments, zone, as_of)?;
     let mut sources = Vec::new();
@@ -337,7 +400,7 @@ fn configured(
                 .remedy("write --from and --to, or use `paysweep run --dry-run`"));
             }
         };
-        let feed = match prepared.reader() {
+        let feed = match prepared.reader(meter.clone()) {
             Some(read) => read()?,
             None => Feed::default(),
         };
@@ -359,7 +422,7 @@ fn configured(
             intents: Intents::default(),
         });
     }
-    let intents = prepare::read_intents(settings)?.ok_or_else(|| {
+    let intents = prepare::read_intents(settings, meter)?.ok_or_else(|| {
         Failure::rejected("diff has no memory, and the configured intents are kept in the store")
             .remedy("name a file with --operations FILE --intents FILE, or use `paysweep run --dry-run`")
     })?;
@@ -393,6 +456,8 @@ struct Question {
     others: Vec<Option<Instant>>,
     is_last: bool,
     standings: HashMap<String, Standing>,
+    /// Counts rows as they are compared.
+    meter: Meter,
 }
 
 /// Compares one side. What seems to be absent is asked for by its id before it is called so, where somebody can be asked.
@@ -448,7 +513,7 @@ async fn judged(
         Err(failure) => return Ok(Err(failure)),
     };
     if let Some(asked) = &mut feed.asked {
-        asked.requests = account.sent();
+        asked.count(account.traffic());
         asked.not_asked = wanted.not_asked;
         asked.broken = broken;
     }
@@ -500,7 +565,7 @@ fn compare(mut side: Side, intents: Intents, question: &Question) -> Result<Slic
     let recognised = recognise::recognise(operations, &StoredOperations::default(), &intents);
     let mut gathered = Gathered::without_memory(recognised, intents);
     gathered.hear(&question.standings);
-    let outcome = judge(&gathered, &side.rules, &frame)?;
+    let outcome = judge(&gathered, &side.rules, &frame, &question.meter)?;
     Ok(Slice::without_memory(
         &side.rules.source,
         frame,
@@ -510,8 +575,13 @@ fn compare(mut side: Side, intents: Intents, question: &Question) -> Result<Slic
     ))
 }
 
-fn judge(gathered: &Gathered, rules: &Rules, frame: &Frame) -> Result<Outcome, Failure> {
-    let mut outcome = reconcile::reconcile(&gathered.snapshot(), rules, frame);
+fn judge(
+    gathered: &Gathered,
+    rules: &Rules,
+    frame: &Frame,
+    meter: &Meter,
+) -> Result<Outcome, Failure> {
+    let mut outcome = reconcile::reconcile_counting(&gathered.snapshot(), rules, frame, meter);
     if !outcome.violations.is_empty() {
         return Err(Failure::new(Exit::Internal, "the accounts do not add up")
             .why(outcome.violations.join("; "))

@@ -7,6 +7,7 @@ use crate::cli::InitArgs;
 use crate::exit::{Exit, Failure};
 use crate::intents::amount::IntentsRules;
 use crate::intents::csv as intents_csv;
+use crate::meter::Meter;
 use crate::processor::{self, ReadRules};
 use crate::report::sanitise::clean;
 use crate::settings::ProfileRef;
@@ -109,7 +110,8 @@ fn look(folder: &Path) -> Found {
     let mut theirs = Vec::new();
     for name in names {
         let path = folder.join(&name);
-        if intents_csv::read(&IntentsRules::default(), &name, &path).is_ok_and(|it| !it.is_empty())
+        if intents_csv::read(&IntentsRules::default(), &name, &path, &Meter::default())
+            .is_ok_and(|it| !it.is_empty())
         {
             ours.push(name);
             continue;
@@ -134,7 +136,13 @@ fn look(folder: &Path) -> Found {
 /// The oldest row of a file as a profile reads it; `None` = it does not read it, or no row can be used.
 fn oldest(profile: &'static str, path: &Path) -> Option<Instant> {
     let profile = prepare::profile(&ProfileRef::BuiltIn(profile.to_owned())).ok()?;
-    let feed = prepare::read(&profile, &ReadRules::default(), &[path.to_owned()]).ok()?;
+    let feed = prepare::read(
+        &profile,
+        &ReadRules::default(),
+        &[path.to_owned()],
+        &Meter::default(),
+    )
+    .ok()?;
     let is_usable = feed.rows > feed.invalid;
     feed.operations
         .occurred_at

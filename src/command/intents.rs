@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::intents::amount::IntentsRules;
 use crate::intents::csv as intents_csv;
 use crate::intents::merge::{Merged, merge};
+use crate::meter::Meter;
 use crate::model::intent::Intents;
 use crate::settings::{IntentsKind, IntentsSettings};
 use crate::store::contract::{IntentChanges, IntentSelection, Store};
@@ -49,7 +50,7 @@ pub async fn import(
         .state("nothing was written"));
     }
     let name = file.display().to_string();
-    let mut rows = intents_csv::read(&rules(&settings.intents), &name, file)
+    let mut rows = intents_csv::read(&rules(&settings.intents), &name, file, &Meter::default())
         .map_err(|failure| failure.state("the file was rejected, nothing was written"))?;
     own(&mut rows, &settings.intents.source);
     let mut store = super::store(&settings).await?;

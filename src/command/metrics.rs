@@ -18,6 +18,7 @@ use crate::settings::Settings;
 use crate::store::contract::{BreakFilter, Store};
 use crate::time::{Instant, tzdb_version};
 
+use super::prepare::{Prepared, Reads};
 use super::progress::{Stage, Stages};
 
 /// Kubernetes cuts what is longer.
@@ -115,6 +116,7 @@ pub(crate) struct Ended<'a> {
     pub(crate) started_at: Instant,
     pub(crate) finished_at: Instant,
     pub(crate) stages: &'a Stages,
+    pub(crate) sources: &'a [Prepared<'a>],
 }
 
 /// The gauges of a run. What outlives it (times of success, what is open) comes from the store.
@@ -255,6 +257,31 @@ fn of_the_run(gauges: &mut Gauges, ended: &Ended<'_>) {
             &[("stage", stage.as_str())],
             seconds(took),
         );
+    }
+    // Also where nothing could be read: that is when somebody asks how much was tried.
+    let asked = |prepared: &&Prepared<'_>| matches!(prepared.reads, Reads::Api(_));
+    for prepared in ended.sources.iter().filter(asked) {
+        let labels = &[("source", prepared.source.name.as_str())];
+        let traffic = &prepared.traffic;
+        for (name, help, value) in [
+            (
+                "paysweep_api_requests",
+                "Requests of the last run, those tried again included.",
+                traffic.requests(),
+            ),
+            (
+                "paysweep_api_retries",
+                "How often the last run tried a request again.",
+                traffic.retries(),
+            ),
+            (
+                "paysweep_api_throttled",
+                "Answers to the last run that asked for fewer requests.",
+                traffic.throttled(),
+            ),
+        ] {
+            gauges.set(name, help, labels, value);
+        }
     }
     let Some(report) = ended.report else {
         return;

@@ -13,11 +13,11 @@
 //! | [`gather`] | both sides of a slice, complete for their keys |
 //! | `second_look` | single rows that are asked for by their id |
 //! | `told` | what there is to tell: slices as they were judged, and failures |
-//! | [`compose`], `lines` | the report of a run: outcome and exit code; sums and lists |
+//! | [`compose`], `checks`, `lines` | the report of a run: outcome and exit code; what was proved; sums and lists |
 //! | [`deliver`] | where it is told: stdout and files |
 //! | `alert`, `metrics` | who else is told: channels, monitors |
 //! | [`diff`] | `diff`: the same line without a memory |
-//! | [`breaks`], [`repairs`], `export`, [`runs`] | the human loop and history |
+//! | [`breaks`], [`repairs`], `export`, [`runs`], `prune` | the human loop and history |
 //! | [`watermark`] | `watermark show`, `set`, `rewind` |
 //! | [`intents`] | `intents import` |
 //! | `explain` | why a row matched, or what stopped it |
@@ -30,6 +30,7 @@ mod alert;
 pub mod breaks;
 mod carry;
 pub mod check;
+mod checks;
 pub mod compose;
 pub mod deliver;
 pub mod diff;
@@ -51,6 +52,7 @@ mod pin;
 mod prepare;
 pub mod profiles;
 pub mod progress;
+mod prune;
 mod reference;
 pub mod repairs;
 pub mod run;

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::exit::Failure;
+use crate::meter::Meter;
 use crate::model::answer::{Answer, Others, Standing};
 use crate::model::intent::Intents;
 use crate::model::operation::Operations;
@@ -122,7 +123,7 @@ pub(super) async fn ask<S: Store>(
             .find(|source| source.source.name == other.name);
         if let (Some(coming), None, false) = (coming, judged, has_failed)
             && !ahead.read.contains_key(&other.name)
-            && let Some(reader) = coming.reader()
+            && let Some(reader) = coming.reader(Meter::default())
         {
             let shown = read_ahead(store, job, coming, reader, claim).await?;
             ahead.read.insert(other.name.clone(), shown);

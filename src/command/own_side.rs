@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::exit::Failure;
 use crate::intents::contract::IntentTable;
 use crate::intents::sql::table::SqlTable;
+use crate::meter::Meter;
 use crate::model::intent::Intents;
 use crate::model::operation::Operations;
 use crate::model::run::Window;
@@ -31,11 +32,14 @@ impl OwnSide {
         settings: &Settings,
         sources: &[Prepared<'_>],
         interrupt: &Interrupt,
+        meter: Meter,
     ) -> Result<OwnSide, Failure> {
         // Where somebody asked to stop, every source is told to be stopped, and none asks for our side.
         let Some(spec) = &settings.intents.sql else {
             let settings = settings.clone();
-            let reading = interrupt.aside(move || read_intents(&settings)).await;
+            let reading = interrupt
+                .aside(move || read_intents(&settings, &meter))
+                .await;
             return reading.unwrap_or(Ok(None)).map(OwnSide::Rows);
         };
         let Ok(table) = interrupt.or(SqlTable::open(spec)).await else {

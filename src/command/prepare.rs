@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::exit::Failure;
 use crate::intents::csv as intents_csv;
+use crate::meter::Meter;
 use crate::model::intent::Intents;
 use crate::processor::ReadRules;
 use crate::processor::api::{self, ApiProfile};
@@ -16,7 +17,7 @@ use crate::settings::{IntentsKind, ProfileRef, Settings, SourceKind, SourceSetti
 use crate::source::api::Account;
 use crate::source::feed::Feed;
 use crate::source::files;
-use crate::source::http::Budget;
+use crate::source::http::{Budget, Traffic};
 use crate::time::Span;
 
 /// A source with its profile.
@@ -25,6 +26,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) reads: Reads,
     pub(crate) spans: Spans,
     pub(crate) rules: Rules,
+    /// What was asked of it in this run.
+    pub(crate) traffic: Arc<Traffic>,
 }
 
 /// What a source says about requests that are sent again; `None` = its processor publishes nothing, or nothing that it does
@@ -107,6 +110,7 @@ impl<'a> Prepared<'a> {
             reads,
             spans,
             rules,
+            traffic: Arc::default(),
         })
     }
 
@@ -115,7 +119,8 @@ impl<'a> Prepared<'a> {
         match (&self.reads, &self.source.access) {
             (Reads::Api(profile), Some(access)) => {
                 let rules = self.source.read.clone();
-                Account::new(Arc::clone(profile), rules, access, Arc::clone(budget))
+                let (profile, budget) = (Arc::clone(profile), Arc::clone(budget));
+                Account::new(profile, rules, access, budget, Arc::clone(&self.traffic))
                     .map(Some)
                     .map_err(|failure| Failure {
                         what: format!("source {}: {}", self.source.name, failure.what),
@@ -126,14 +131,17 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Reads its files, on whatever thread that is called; `None` where it is asked.
-    pub(crate) fn reader(&self) -> Option<impl FnOnce() -> Result<Feed, Failure> + Send + use<>> {
+    /// Reads its files, counting bytes, on whatever thread that is called; `None` where it is asked.
+    pub(crate) fn reader(
+        &self,
+        meter: Meter,
+    ) -> Option<impl FnOnce() -> Result<Feed, Failure> + Send + use<>> {
         let Reads::Files(profile) = &self.reads else {
             return None;
         };
         let profile = Arc::clone(profile);
         let (rules, files) = (self.source.read.clone(), self.source.files.clone());
-        Some(move || read(&profile, &rules, &files))
+        Some(move || read(&profile, &rules, &files, &meter))
     }
 
     /// How far before the window rows are read for linking: the longest grace, or the lookback.
@@ -153,12 +161,13 @@ pub(crate) fn read(
     profile: &Profile,
     rules: &ReadRules,
     paths: &[PathBuf],
+    meter: &Meter,
 ) -> Result<Feed, Failure> {
     let patterns: Vec<String> = paths
         .iter()
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
-    files::read(profile, rules, Path::new(""), &patterns)
+    files::read(profile, rules, Path::new(""), &patterns, meter)
 }
 
 /// Loads a profile: built in, or from its file.
@@ -228,13 +237,14 @@ pub(crate) fn profile_spans(profile: &Profile) -> Spans {
 }
 
 /// Reads the configured file of intents; `None` where the store's own table is used.
-pub(crate) fn read_intents(settings: &Settings) -> Result<Option<Intents>, Failure> {
+pub(crate) fn read_intents(settings: &Settings, meter: &Meter) -> Result<Option<Intents>, Failure> {
     match (settings.intents.kind, &settings.intents.file) {
         (IntentsKind::Csv, Some(path)) => {
             let mut intents = intents_csv::read(
                 &super::intents::rules(&settings.intents),
                 &path.display().to_string(),
                 path,
+                meter,
             )?;
             super::intents::own(&mut intents, &settings.intents.source);
             Ok(Some(intents))

@@ -6,6 +6,7 @@ use crate::cli::SchemaName;
 use crate::cli::shell::{self, Shell};
 use crate::exit::{Exit, Failure};
 use crate::report::json::JSON_SCHEMA;
+use crate::settings::CONFIG_SCHEMA;
 
 use super::{World, deliver};
 
@@ -36,6 +37,7 @@ pub(crate) fn man(folder: Option<&Path>, world: &mut World<'_>) -> Result<Exit, 
 pub(crate) fn schema(name: SchemaName, world: &mut World<'_>) -> Result<Exit, Failure> {
     match name {
         SchemaName::Report => world.say(JSON_SCHEMA)?,
+        SchemaName::Config => world.say(CONFIG_SCHEMA)?,
     }
     Ok(Exit::Ok)
 }

@@ -27,7 +27,7 @@ use super::others::Ahead;
 use super::outside::Outside;
 use super::own_side::OwnSide;
 use super::prepare::Prepared;
-use super::progress::{Progress, Stage, Stages};
+use super::progress::{Progress, Stage, Stages, Unit};
 use super::slice::{Read, read, slice};
 use super::told::Told;
 use super::{World, carry, compose, deliver};
@@ -189,7 +189,7 @@ async fn judge_and_tell<S: Store + Outbox>(
     let mut told = Told::default();
     let result = slices(store, job, claims, &mut told, &mut progress).await;
     progress.finish();
-    progress.stage(Stage::Report, "telling", None);
+    progress.stage(Stage::Report, "telling", Unit::Rows);
     if let Err(failure) = result {
         // Nothing of any source could be judged: there is no report, only the reasons.
         for other in &told.failures {
@@ -266,7 +266,7 @@ fn tell(told: &Told, job: &Job<'_>, common: &CommonArgs, world: &mut World<'_>) 
 fn measured<'r>(
     exit: Exit,
     report: Option<&'r RunReport>,
-    job: &Job<'_>,
+    job: &'r Job<'_>,
     world: &World<'_>,
     stages: &'r Stages,
 ) -> Ended<'r> {
@@ -276,6 +276,7 @@ fn measured<'r>(
         started_at: job.started_at,
         finished_at: (world.clock)(),
         stages,
+        sources: job.sources,
     }
 }
 
@@ -374,8 +375,8 @@ async fn slices<S: Store + Outbox>(
     told: &mut Told,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    progress.stage(Stage::Load, "reading intents", None);
-    let mut own_side = OwnSide::open(job.settings, job.sources, &job.interrupt)
+    let meter = progress.stage(Stage::Load, "reading intents", Unit::Bytes);
+    let mut own_side = OwnSide::open(job.settings, job.sources, &job.interrupt, meter)
         .await
         .map_err(|failure| failure.state("nothing was written"))?;
     told.checks

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::store::contract::{RunRow, Store};
 
 use super::breaks::pretty;
-use super::{World, deliver};
+use super::{World, deliver, prune};
 
 /// `paysweep runs …`.
 pub async fn execute(
@@ -18,8 +18,12 @@ pub async fn execute(
     world: &mut World<'_>,
 ) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
+    if let RunsCommand::Prune { keep_within } = command {
+        return prune::execute(*keep_within, &settings, common, world).await;
+    }
     let mut store = super::store_to_read(&settings).await?;
     match command {
+        RunsCommand::Prune { .. } => unreachable!("it was just dealt with"),
         RunsCommand::List => {
             let limit = u32::try_from(common.limit).unwrap_or(u32::MAX);
             let found = store.runs(limit).await?;
@@ -76,10 +80,13 @@ pub async fn report(
         .run(super::typed_id(&arguments.run)?)
         .await
         .map_err(unwritten)?;
-    let json = row.report_json.ok_or_else(|| {
-        Failure::rejected(format!("run {} left no report", row.run_id))
-            .why("it did not finish, or its report was pruned")
-            .remedy("`paysweep breaks list` shows what is open")
+    let json = row.report_json.ok_or_else(|| match row.report_pruned_at {
+        Some(at) => Failure::rejected(format!("the report of run {} was pruned at {at}", row.run_id))
+            .why("`paysweep runs prune` forgets old reports; breaks, repairs and their ledger stay")
+            .remedy("`paysweep runs show` tells how the run ended, `paysweep repairs list` what was written; a file that the run wrote is not touched by pruning"),
+        None => Failure::rejected(format!("run {} left no report", row.run_id))
+            .why("it did not finish, or could read nothing")
+            .remedy("`paysweep breaks list` shows what is open"),
     })?;
     show_again(&json, common, &settings, world)?;
     Ok(Exit::Ok)
@@ -129,8 +136,12 @@ fn line(row: &RunRow) -> String {
         (Some(at), Some(code)) => format!("ended {at} with {code} ({})", row.outcome),
         _ => "did not end".to_owned(),
     };
+    let pruned = match row.report_pruned_at {
+        Some(at) => format!("  report pruned {at}"),
+        None => String::new(),
+    };
     format!(
-        "{}  {}  {}  as of {}  {ended}\n",
+        "{}  {}  {}  as of {}  {ended}{pruned}\n",
         row.run_id,
         row.command,
         row.sources.join(","),
@@ -149,5 +160,6 @@ fn run_json(row: &RunRow) -> Value {
         "version": row.version,
         "exit_code": row.exit_code,
         "outcome_name": row.outcome,
+        "report_pruned_at": row.report_pruned_at.map(|at| at.to_string()),
     })
 }

@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::intents::merge::Merged;
 use crate::intents::sql::joined::Joined;
 use crate::intents::sql::table::SqlTable;
+use crate::meter::Meter;
 use crate::model::operation::Operations;
 use crate::model::repair::{Repair, RepairState};
 use crate::model::run::{Basis, Watermark, Window};
@@ -25,7 +26,7 @@ use super::others::{self, Ahead};
 use super::own_side::OwnSide;
 use super::pin::Pinning;
 use super::prepare::Prepared;
-use super::progress::{Progress, Stage};
+use super::progress::{Progress, Stage, Unit};
 use super::run::Job;
 use super::told::{Slice, Told};
 use super::{carry, compose, second_look};
@@ -83,7 +84,12 @@ pub(super) async fn read<S: Store>(
     } else {
         wanted
     };
-    progress.stage(Stage::Fetch, &format!("reading {}", source.name), None);
+    let unit = match account {
+        Some(_) => Unit::Rows,
+        None => Unit::Bytes,
+    };
+    let meter = progress.stage(Stage::Fetch, &format!("reading {}", source.name), unit);
+    let account = account.map(|account| account.counting(meter.clone()));
     let interrupt = &job.interrupt;
     if let Some(account) = &account {
         let asking = async { interrupt.or(account.identify()).await.flatten() };
@@ -92,7 +98,7 @@ pub(super) async fn read<S: Store>(
             .and_then(|told| told.map_or(Ok(()), |told| pinning.told(&told)))
             .map_err(staying)?;
     }
-    let read = match (&account, prepared.reader()) {
+    let read = match (&account, prepared.reader(meter)) {
         (Some(account), _) if account.has_reports() => {
             // A range by hand reads them from the first one.
             let series = match window.basis {
@@ -224,7 +230,7 @@ pub(super) async fn slice<S: Store + Outbox>(
             is_piece,
         );
         if !questions.ids.is_empty() {
-            progress.step("asking for single rows", None);
+            progress.step("asking for single rows", Unit::Rows);
             let asking = async {
                 interrupt
                     .or(account.look_up(&questions.ids))
@@ -247,7 +253,6 @@ pub(super) async fn slice<S: Store + Outbox>(
                 frame.covered = None;
             }
             if let Some(asked) = &mut feed.asked {
-                asked.requests = account.sent();
                 asked.not_asked = questions.not_asked;
                 asked.broken = broken;
             }
@@ -259,6 +264,9 @@ pub(super) async fn slice<S: Store + Outbox>(
             }
             second_look::tell(&mut outcome, &gathered, &feed);
         }
+    }
+    if let Some(asked) = &mut feed.asked {
+        asked.count(&prepared.traffic);
     }
     let money_of = |repair: &Repair| money_of(repair, &outcome);
     let intents = outcome.intent_tally.read;
@@ -283,12 +291,13 @@ pub(super) async fn slice<S: Store + Outbox>(
     let receipt = match claim {
         Some(claim) => {
             renew(store, job.settings, Some(claim)).await?;
-            progress.stage(Stage::Apply, "writing", None);
+            let meter = progress.stage(Stage::Apply, "writing", Unit::Rows);
             let stored = stored.as_ref();
             let advance = advance.as_ref();
             let joined = hand.as_mut().and_then(|hand| hand.joined.as_mut());
             let writing = commit(
                 store, job, claim, stored, &gathered, &outcome, advance, &feed, &pinning, joined,
+                &meter,
             );
             match interrupt.or(writing).await {
                 Ok(written) => written?,
@@ -297,7 +306,7 @@ pub(super) async fn slice<S: Store + Outbox>(
                     // Written before: this gives the answer that was left behind.
                     commit(
                         store, job, claim, stored, &gathered, &outcome, advance, &feed, &pinning,
-                        None,
+                        None, &meter,
                     )
                     .await?
                 }
@@ -312,7 +321,7 @@ pub(super) async fn slice<S: Store + Outbox>(
     let handed_over = match claim.filter(|_| job.interrupt.asked().is_none()) {
         Some(claim) => {
             renew(store, job.settings, Some(claim)).await?;
-            progress.step("carrying repairs over", None);
+            progress.step("carrying repairs over", Unit::Rows);
             carry::carry_over(store, job, &outcome, &receipt, hand).await
         }
         None => carry::HandedOver::default(),
@@ -348,10 +357,11 @@ async fn compare<S: Store>(
     claim: Option<&Claim>,
     gathered: Gathered,
     frame: Frame,
+    meter: Meter,
 ) -> Result<(Gathered, Outcome), Failure> {
     let rules = prepared.rules.clone();
     let comparing = move || {
-        let outcome = reconcile::reconcile(&gathered.snapshot(), &rules, &frame);
+        let outcome = reconcile::reconcile_counting(&gathered.snapshot(), &rules, &frame, &meter);
         (gathered, outcome)
     };
     beside(store, job.settings, claim, &job.interrupt, comparing).await
@@ -402,7 +412,7 @@ impl Judgement<'_, '_> {
             fences,
         };
         renew(store, job.settings, claim).await?;
-        progress.stage(Stage::Load, "gathering what is known", None);
+        progress.stage(Stage::Load, "gathering what is known", Unit::Rows);
         let gathering = interrupt
             .or(gather(store, question, operations, ours))
             .await;
@@ -412,10 +422,11 @@ impl Judgement<'_, '_> {
         }
         others::tell(store, job, prepared, told, &mut gathered).await?;
         renew(store, job.settings, claim).await?;
-        progress.stage(Stage::Compare, "comparing", None);
-        let (mut gathered, mut outcome) = compare(store, job, prepared, claim, gathered, *frame)
-            .await
-            .map_err(|failure| failure.state(stays))?;
+        let meter = progress.stage(Stage::Compare, "comparing", Unit::Rows);
+        let (mut gathered, mut outcome) =
+            compare(store, job, prepared, claim, gathered, *frame, meter)
+                .await
+                .map_err(|failure| failure.state(stays))?;
         if job.settings.sources.len() > 1 && !outcome.unsure.is_empty() {
             let unsure = &outcome.unsure;
             others::ask(
@@ -431,7 +442,8 @@ impl Judgement<'_, '_> {
             )
             .await
             .map_err(|failure| failure.state(stays))?;
-            (gathered, outcome) = compare(store, job, prepared, claim, gathered, *frame)
+            let meter = progress.step("comparing again", Unit::Rows);
+            (gathered, outcome) = compare(store, job, prepared, claim, gathered, *frame, meter)
                 .await
                 .map_err(|failure| failure.state(stays))?;
         }
@@ -499,6 +511,7 @@ async fn commit<S: Store + Outbox>(
     feed: &Feed,
     pinning: &Pinning,
     joined: Option<&mut Joined>,
+    meter: &Meter,
 ) -> Result<Receipt, Failure> {
     let merged = &gathered.merged;
     // One operation answers an intent; where one is stored already, a further one is a member beside it.
@@ -556,7 +569,9 @@ async fn commit<S: Store + Outbox>(
         advance_to: advance,
         pin: pinning.to_write(),
         totals_json: &totals,
+        meter,
     };
+    meter.expect(commit.rows());
     let Some(joined) = joined else {
         return store.commit(claim, &commit).await;
     };

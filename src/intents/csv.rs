@@ -14,26 +14,43 @@ use hashbrown::HashTable;
 use super::amount::{AmountUnit, IntentsRules, NoAmount, local_amount};
 use super::object;
 use crate::exit::Failure;
-use crate::file::read_unchanged;
+use crate::file::{read_unchanged, size};
+use crate::meter::Meter;
 use crate::model::intent::{Intent, IntentKind, IntentStatus, Intents};
 use crate::money::Currency;
 use crate::processor::encoding::{self, Encoding};
 use crate::processor::header::{Header, RowWidth};
-use crate::processor::table::{Place, Records, Row, shown, trim};
+use crate::processor::table::{Far, Place, Records, Row, shown, trim};
 use crate::processor::{is_exponent_notation, is_plausible, rfc3339};
 use crate::time::Instant;
 
 /// Reads the file at a path; `name` stands in errors. Fails as [`decode`], and where the file cannot be read.
-pub fn read(rules: &IntentsRules, name: &str, path: &Path) -> Result<Intents, Failure> {
-    decode(rules, name, &read_unchanged(name, path)?)
+/// The meter counts bytes.
+pub fn read(
+    rules: &IntentsRules,
+    name: &str,
+    path: &Path,
+    meter: &Meter,
+) -> Result<Intents, Failure> {
+    let size = size(path);
+    meter.expect(size);
+    let bytes = read_unchanged(name, path)?;
+    meter.expect((bytes.len() as u64).saturating_sub(size));
+    decode(rules, name, &bytes, meter)
 }
 
 /// Reads intents from the bytes of a file; `file_name` stands in errors.
 ///
 /// Rejects the file as a whole where it contradicts the format, where a word is not known, an amount is negative or an id
 /// stands twice. The error's `state` is left to the caller.
-pub fn decode(rules: &IntentsRules, file_name: &str, bytes: &[u8]) -> Result<Intents, Failure> {
+pub fn decode(
+    rules: &IntentsRules,
+    file_name: &str,
+    bytes: &[u8],
+    meter: &Meter,
+) -> Result<Intents, Failure> {
     let text = encoding::decode(Encoding::Auto, file_name, bytes)?;
+    let mut far = Far::new(meter, bytes.len(), text.len());
     let mut records = Records::new(file_name, &text, b',', Some(b'"'));
     let columns = Columns::find(*rules, file_name, &mut records)?;
     let mut intents = Intents::default();
@@ -42,6 +59,7 @@ pub fn decode(rules: &IntentsRules, file_name: &str, bytes: &[u8]) -> Result<Int
     let mut by_id: HashTable<(u64, usize)> = HashTable::new();
     let hasher = RandomState::new();
     while records.advance()? {
+        far.pass(&records);
         let (row, place) = (records.row(), records.place());
         if row.is_blank() {
             continue;
@@ -68,6 +86,7 @@ pub fn decode(rules: &IntentsRules, file_name: &str, bytes: &[u8]) -> Result<Int
         by_id.insert_unique(hash, (hash, index), |(hash, _)| *hash);
         lines.push(place.line);
     }
+    far.end();
     Ok(intents)
 }
 
@@ -374,7 +393,12 @@ mod tests {
     }
 
     fn read_minor(text: impl AsRef<[u8]>) -> Result<Intents, Failure> {
-        decode(&IntentsRules::default(), "i.csv", text.as_ref())
+        decode(
+            &IntentsRules::default(),
+            "i.csv",
+            text.as_ref(),
+            &Meter::default(),
+        )
     }
 
     fn refused(text: impl AsRef<[u8]>, wanted: &[&str]) {
@@ -602,7 +626,8 @@ mod tests {
                 amount_unit: AmountUnit::Major,
                 rounding,
             };
-            let intents = decode(&rules, "i.csv", text(amount).as_bytes()).expect("read");
+            let intents =
+                decode(&rules, "i.csv", text(amount).as_bytes(), &Meter::default()).expect("read");
             let intent = intents.get(0);
             assert_eq!(
                 (intent.amount_minor, intent.written_amount),
@@ -621,7 +646,8 @@ mod tests {
             amount_unit: AmountUnit::Major,
             ..IntentsRules::default()
         };
-        let failure = decode(&rules, "i.csv", HEAD.as_bytes()).expect_err("rejected");
+        let failure =
+            decode(&rules, "i.csv", HEAD.as_bytes(), &Meter::default()).expect_err("rejected");
         assert!(
             failure.what.contains("column \"amount\" is missing"),
             "{failure}"

@@ -140,6 +140,31 @@ impl AmountError {
         };
         (finding, why, remedy.to_owned())
     }
+
+    /// The same about one cell: what it looks like says what may have to be declared.
+    pub(super) fn explain_cell(
+        self,
+        format: &AmountFormat,
+        cell: &str,
+    ) -> (String, String, String) {
+        let (finding, why, remedy) = self.explain(format);
+        let is_part = |letter: char| {
+            letter.is_ascii_digit() || " .,'+-()eE\u{a0}\u{202f}\u{2019}".contains(letter)
+        };
+        let hint = match self {
+            AmountError::NotANumber if cell.ends_with('-') => {
+                "declare minus = [\"trailing\"] in the profile where a minus stands behind (--layout minus=trailing)"
+            }
+            AmountError::NotANumber if cell.starts_with('(') => {
+                "declare minus = [\"brackets\"] in the profile where brackets mean a minus (--layout minus=brackets)"
+            }
+            AmountError::NotANumber if cell.contains(|letter| !is_part(letter)) => {
+                "declare the sign of the currency in the profile where one stands in the amounts (--layout \"currency_sign=€\"), or export the file again"
+            }
+            _ => return (finding, why, remedy),
+        };
+        (finding, why, hint.to_owned())
+    }
 }
 
 /// A number in minor units.

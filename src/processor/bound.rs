@@ -211,7 +211,9 @@ fn check_settings(
                 "profile {} reads it from the source's setting {key}: it differs by account and is never guessed",
                 profile.full_name()
             ))
-            .remedy(format!("write {key} = \"{example}\" under [source.NAME]")));
+            .remedy(format!(
+                "write {key} = \"{example}\" under [source.NAME], or --{key} {example} behind `paysweep diff`"
+            )));
         }
     }
     Ok(())

@@ -327,7 +327,7 @@ impl Compiler<'_> {
         profile.columns = std::mem::take(&mut self.columns);
         profile.any_of = std::mem::take(&mut self.any_of);
         profile.patterns = std::mem::take(&mut self.patterns);
-        if profile.checks.running_balance && profile.money.balance.is_empty() {
+        if profile.checks.running_balance.is_some() && profile.money.balance.is_empty() {
             return Err(self
                 .refuse("checks: the running balance is checked and records.default.money names no balance")
                 .remedy("name its column: balance = { column = \"Balance\" }"));

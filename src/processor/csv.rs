@@ -5,14 +5,17 @@
 //! file to what it promises about itself.
 
 use super::amount::AmountReader;
+pub use super::balance::BalanceFacts;
 use super::balance::RunningBalance;
 use super::preamble::PreambleTotal;
 use super::profile::{HeaderForm, Profile};
 use super::proof::Proof;
 use super::row::{Draft, RowReader};
 use super::sections::SectionProof;
+use super::table::Far;
 use super::{ReadRules, bound, encoding};
 use crate::exit::Failure;
+use crate::meter::Meter;
 use crate::model::operation::Operations;
 use crate::model::verdict::IgnoreReason;
 use crate::time::Instant;
@@ -36,9 +39,12 @@ pub struct FileFacts {
     pub rows_of_mode: u64,
     /// Rows of the other mode.
     pub rows_of_other_mode: u64,
+    /// What its running balance says; `None` = it has none.
+    pub balance: Option<BalanceFacts>,
 }
 
-/// Reads a file by profile and appends its rows to a batch. `file_name` stands in errors, `file_index` in the rows.
+/// Reads a file by profile and appends its rows to a batch. `file_name` stands in errors, `file_index` in the rows; the
+/// meter counts bytes of the file.
 ///
 /// Rejects the file as a whole where it contradicts the declared format; what was appended by then has to be thrown away.
 /// At most `rules.tolerate_bad_rows` rows with a format error become invalid rows instead. The error's `state` is left to
@@ -50,8 +56,10 @@ pub fn decode(
     file_index: u16,
     bytes: &[u8],
     into: &mut Operations,
+    meter: &Meter,
 ) -> Result<FileFacts, Failure> {
     let text = encoding::decode(profile.layout.encoding, file_name, bytes)?;
+    let mut far = Far::new(meter, bytes.len(), text.len());
     into.text.reserve(text.len());
     let (mut records, bound) = bound::open(profile, rules, file_name, &text)?;
     let mut total = PreambleTotal::find(profile, file_name, &text, &records)?;
@@ -62,9 +70,10 @@ pub fn decode(
         HeaderForm::ByRecordType(sections) => Some(SectionProof::new(sections)),
         _ => None,
     };
-    let mut balance = profile.checks.running_balance.then(RunningBalance::default);
+    let mut balance = profile.checks.running_balance.map(RunningBalance::new);
     let mut facts = FileFacts::default();
     while records.advance()? {
+        far.pass(&records);
         let (row, place) = (records.row(), records.place());
         if row.is_blank() {
             facts.blank_rows += 1;
@@ -109,6 +118,7 @@ pub fn decode(
         }
         keep(&draft, rules, file_index, &mut facts, into);
     }
+    far.end();
     facts.is_verified = proof.finish(file_name, &mut amounts)?;
     if let Some(total) = total {
         total.finish(&mut amounts)?;
@@ -118,7 +128,7 @@ pub fn decode(
         facts.is_verified |= sections.finish(file_name)?;
     }
     if let Some(balance) = balance {
-        balance.finish(file_name)?;
+        facts.balance = balance.finish(file_name)?;
     }
     Ok(facts)
 }

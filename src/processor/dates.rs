@@ -99,7 +99,7 @@ fn is_right(
         (None, Some(_), Some(_)) => Ok(Some(true)),
         (None, None, Some(unclear)) => Err(cell(&unclear, "can be read as two days")
             .why("day and month may stand in either order, and no date in the file proves one: none has a day above 12")
-            .remedy("write date_order = \"day-first\" or \"month-first\" under [source.NAME]; for paysweep diff, a profile of your own with one format")),
+            .remedy("write date_order = \"day-first\" or \"month-first\" under [source.NAME], or --date-order day-first behind `paysweep diff`")),
         (_, _, None) => Ok(None),
     }
 }

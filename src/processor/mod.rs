@@ -45,6 +45,7 @@ pub mod table;
 mod tables;
 mod wire;
 
+use crate::model::words;
 use crate::money::Currency;
 use crate::time::Zone;
 
@@ -165,13 +166,14 @@ pub struct ScopeRule {
     pub value: String,
 }
 
-/// The order of day and month in a date of digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DateOrder {
-    /// 31/12/2026.
-    DayFirst,
-    /// 12/31/2026.
-    MonthFirst,
+words! {
+    /// The order of day and month in a date of digits.
+    DateOrder {
+        /// 31/12/2026.
+        DayFirst = "day-first",
+        /// 12/31/2026.
+        MonthFirst = "month-first",
+    }
 }
 
 /// What the configuration of a source says about reading its rows.

@@ -444,8 +444,63 @@ pub struct Checks {
     /// The nets of a payout's rows add up to the payout, within so many minor units; `None` = not promised. Judged by the
     /// core.
     pub payout_tolerance_minor: Option<i64>,
-    /// The balance of each row is the one before it plus its net; a file that breaks it is rejected.
-    pub running_balance: bool,
+    /// The balance of each row is the one before it plus its net; `None` = not promised.
+    pub running_balance: Option<BalanceRule>,
+}
+
+/// What a profile leaves to the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LeftToSource {
+    /// The zone of times that name none.
+    pub zone: bool,
+    /// The currency of amounts that name none.
+    pub currency: bool,
+    /// The order of day and month, where a file does not prove it.
+    pub date_order: bool,
+}
+
+impl Profile {
+    /// What the source has to say, or may.
+    pub fn left_to_source(&self) -> LeftToSource {
+        let sets = &self.layout.sets;
+        let zones = (self.other_times.iter().map(|time| &time.zone))
+            .chain([&self.occurred_at.zone])
+            .chain(sets.iter().filter_map(|set| set.zone.as_ref()));
+        let money = &self.money;
+        let amounts = [
+            &money.amount,
+            &money.settle_net,
+            &money.settle_gross,
+            &money.fee_total,
+            &money.fees,
+        ];
+        let formats = sets.iter().map(|set| &set.formats);
+        let has_both = |formats: &Vec<TimeFormat>| {
+            let is = |order: bool| {
+                formats
+                    .iter()
+                    .any(|format| format.is_day_first() == Some(order))
+            };
+            is(true) && is(false)
+        };
+        LeftToSource {
+            zone: zones
+                .into_iter()
+                .any(|zone| matches!(zone, ZoneRule::Source(_))),
+            currency: (amounts.into_iter().flatten())
+                .any(|rule| matches!(rule.currency, CurrencyFrom::Source)),
+            date_order: formats.chain([&self.occurred_at.formats]).any(has_both),
+        }
+    }
+}
+
+/// What it means where balances do not join into one series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BalanceRule {
+    /// The file is rejected.
+    Rejects,
+    /// Nobody knows whether rows are missing: people leave rows out of such a file, and columns. It is told.
+    Unverified,
 }
 
 /// The promise that net = amount − fee.

@@ -1,7 +1,8 @@
 //! Files whose lines say in their first cell what they are: headers, rows, and lines that prove the rows above.
 //!
 //! Decisions: a line of a kind that the profile does not list rejects the file, and so does a count or a total that does
-//! not agree with the rows. Totals are compared as they are written, per currency and per section.
+//! not agree with the rows. Totals are compared as they are written, per currency and per section. A report may be several
+//! files: its own totals are held against a file that holds the line with which the report begins as well, and no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,11 +38,14 @@ pub(super) enum Role {
     Body,
     /// Says something about the rows below: index into `Sections::context`, and position.
     Context(Vec<(usize, usize)>),
-    /// Totals of the section in one currency.
+    /// Totals in one currency, of the section or of the report.
     Footer {
         currency: usize,
         totals: Vec<SectionTotal>,
+        of: Extent,
     },
+    /// Begins the report.
+    Begin,
     /// The number of rows.
     Count { cell: usize, of: Extent },
     /// Says nothing that is read.
@@ -53,6 +57,8 @@ pub(super) enum Role {
 pub(super) enum Extent {
     Section,
     File,
+    /// All files of a report.
+    Report,
 }
 
 /// A written total, and which rows make it.
@@ -79,10 +85,11 @@ impl Sections {
         matches!(self.rule(row), Some((_, rule)) if matches!(rule.role, Role::Header))
     }
 
-    fn totals(&self) -> impl Iterator<Item = &SectionTotal> {
+    /// Every total, with what it is a total of.
+    fn totals(&self) -> impl Iterator<Item = (&SectionTotal, Extent)> {
         self.rules.values().flat_map(|rule| match &rule.role {
-            Role::Footer { totals, .. } => totals.as_slice(),
-            _ => &[],
+            Role::Footer { totals, of, .. } => totals.iter().map(|total| (total, *of)).collect(),
+            _ => Vec::new(),
         })
     }
 }
@@ -98,6 +105,8 @@ pub(super) struct SectionProof<'p> {
     sums: Vec<BTreeMap<String, Sum>>,
     seen: BTreeSet<&'p str>,
     is_over: bool,
+    /// The report begins in this file: what is the report's, is the file's.
+    has_report: bool,
 }
 
 impl<'p> SectionProof<'p> {
@@ -110,6 +119,7 @@ impl<'p> SectionProof<'p> {
             sums: sections.totals().map(|_| BTreeMap::new()).collect(),
             seen: BTreeSet::new(),
             is_over: false,
+            has_report: false,
         }
     }
 
@@ -136,7 +146,17 @@ impl<'p> SectionProof<'p> {
                 .remedy("choose the profile of this report, or export it again"));
         };
         self.seen.insert(word);
-        if self.is_over && !matches!(rule.role, Role::Ignore) {
+        let is_of_report = matches!(
+            rule.role,
+            Role::Footer {
+                of: Extent::Report,
+                ..
+            } | Role::Count {
+                of: Extent::Report,
+                ..
+            }
+        );
+        if self.is_over && !is_of_report && !matches!(rule.role, Role::Ignore) {
             return Err(place
                 .row("stands behind the end of the file")
                 .why("the line that counts the rows of the whole file has already been read")
@@ -152,14 +172,23 @@ impl<'p> SectionProof<'p> {
                         .remedy("split the file, or export it again"));
                 }
                 self.section_rows = 0;
-                self.sums.iter_mut().for_each(BTreeMap::clear);
+                for ((_, of), sums) in self.sections.totals().zip(&mut self.sums) {
+                    if of == Extent::Section {
+                        sums.clear();
+                    }
+                }
             }
             Role::Context(cells) => {
                 for (index, position) in cells {
                     self.context[*index] = trim(row.get(position - 1)).to_owned();
                 }
             }
-            Role::Footer { currency, totals } => {
+            Role::Begin => self.has_report = true,
+            // The other files of the report are not known here.
+            _ if is_of_report && !self.has_report => {}
+            Role::Footer {
+                currency, totals, ..
+            } => {
                 self.compare(place, row, trim(row.get(currency - 1)), totals, amounts)?;
             }
             Role::Count { cell, of } => {
@@ -167,6 +196,7 @@ impl<'p> SectionProof<'p> {
                 let (rows, whole) = match of {
                     Extent::Section => (self.section_rows, "section"),
                     Extent::File => (self.file_rows, "file"),
+                    Extent::Report => (self.file_rows, "report"),
                 };
                 if written.parse() != Ok(rows) {
                     return Err(place
@@ -197,7 +227,7 @@ impl<'p> SectionProof<'p> {
     ) -> Result<(), Failure> {
         self.section_rows += 1;
         self.file_rows += 1;
-        for (total, sums) in self.sections.totals().zip(&mut self.sums) {
+        for ((total, _), sums) in self.sections.totals().zip(&mut self.sums) {
             let cell = bound.cell(row, total.sum_of);
             let counts = match &total.only {
                 Some((column, words)) => {
@@ -236,7 +266,7 @@ impl<'p> SectionProof<'p> {
             let known = self
                 .sections
                 .totals()
-                .position(|one| std::ptr::eq(one, total));
+                .position(|(one, _)| std::ptr::eq(one, total));
             let sum = known
                 .and_then(|at| self.sums[at].get(currency).copied())
                 .unwrap_or_default();

@@ -13,6 +13,7 @@ use csv::StringRecord;
 
 use super::encoding;
 use crate::exit::Failure;
+use crate::meter::Meter;
 
 /// Longest id or reference that is read, in bytes. Far above any processor's (Stripe: 255 characters); an index of
 /// `PostgreSQL` holds keys of about 2,700 bytes, of which an id, an account and a source share one.
@@ -24,6 +25,8 @@ const FIELD_BYTES_MAX: usize = 64 * 1024;
 const RECORD_BYTES_MAX: usize = 1024 * 1024;
 /// Most columns that are read.
 const COLUMNS_MAX: usize = 512;
+/// Records between two counts of how far a file is read.
+const FAR_RECORDS: u32 = 1024;
 /// How much of a value an error shows, in characters.
 const SHOWN_CHARS_MAX: usize = 60;
 
@@ -77,6 +80,50 @@ impl Place<'_> {
     pub fn row(self, finding: &str) -> Failure {
         let Place { file, line } = self;
         Failure::rejected(format!("{file}:{line}: line {line} {finding}"))
+    }
+}
+
+/// How far in a file a walker is. The bytes of the file are counted: those of its text may be more or fewer.
+pub struct Far<'m> {
+    meter: &'m Meter,
+    /// Records since they were counted.
+    records: u32,
+    counted: u64,
+    file_bytes: u64,
+    text_bytes: u64,
+}
+
+impl<'m> Far<'m> {
+    /// At the beginning of a file.
+    pub fn new(meter: &'m Meter, file_bytes: usize, text_bytes: usize) -> Far<'m> {
+        Far {
+            meter,
+            records: 0,
+            counted: 0,
+            file_bytes: file_bytes as u64,
+            text_bytes: (text_bytes as u64).max(1),
+        }
+    }
+
+    /// A record further.
+    #[inline]
+    pub fn pass(&mut self, records: &Records<'_>) {
+        self.records += 1;
+        if self.records == FAR_RECORDS {
+            self.records = 0;
+            let text = records.next.at as u64;
+            self.count(self.file_bytes.saturating_mul(text) / self.text_bytes);
+        }
+    }
+
+    /// At the end of the file.
+    pub fn end(&mut self) {
+        self.count(self.file_bytes);
+    }
+
+    fn count(&mut self, until: u64) {
+        self.meter.add(until.saturating_sub(self.counted));
+        self.counted = self.counted.max(until);
     }
 }
 
@@ -421,10 +468,19 @@ impl<'t> Records<'t> {
                 .why("the file is cut off or damaged: where a field ends cannot be told")
                 .remedy("export the file again and check that it was copied whole")
         } else {
+            let behind = raw.as_bytes().get(until + 1).copied();
+            let other = behind.filter(|sign| b",;\t|".contains(sign) && *sign != self.delimiter);
+            let remedy = match other {
+                Some(sign) => format!(
+                    "the fields seem to be separated by {:?}: set delimiter in the profile",
+                    char::from(sign).to_string()
+                ),
+                None => "export the file again; a format in which quotes mean nothing says so in its profile (quote = \"\")".to_owned(),
+            };
             place
                 .row("has text behind a closing quote")
                 .why("a quoted field ends with its quote; a quote inside it is written twice")
-                .remedy("export the file again; a format in which quotes mean nothing says so in its profile (quote = \"\")")
+                .remedy(remedy)
         }
     }
 }

@@ -51,6 +51,7 @@ use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
 
+use crate::meter::Meter;
 use crate::model::answer::{Answer, Others};
 use crate::model::breaks::Break;
 use crate::model::intent::{IntentKind, Intents};
@@ -193,20 +194,32 @@ pub struct Outcome {
 
 /// Reconciles a snapshot. See the module's documentation for what it promises.
 pub fn reconcile(snapshot: &Snapshot<'_>, rules: &Rules, frame: &Frame) -> Outcome {
-    reconcile_with(snapshot, rules, frame, true)
+    reconcile_counting(snapshot, rules, frame, &Meter::default())
+}
+
+/// The same, counting rows of both sides as they are dealt with.
+pub fn reconcile_counting(
+    snapshot: &Snapshot<'_>,
+    rules: &Rules,
+    frame: &Frame,
+    meter: &Meter,
+) -> Outcome {
+    reconcile_with(snapshot, rules, frame, meter, true)
 }
 
 /// The same with every component judged: the sieve may only save work, never change the answer.
 pub fn reconcile_without_sieve(snapshot: &Snapshot<'_>, rules: &Rules, frame: &Frame) -> Outcome {
-    reconcile_with(snapshot, rules, frame, false)
+    reconcile_with(snapshot, rules, frame, &Meter::default(), false)
 }
 
 fn reconcile_with(
     snapshot: &Snapshot<'_>,
     rules: &Rules,
     frame: &Frame,
+    meter: &Meter,
     has_sieve: bool,
 ) -> Outcome {
+    meter.expect((snapshot.operations.len() + snapshot.intents.len()) as u64);
     let keys = Keys::of(snapshot);
     let truncated = keys::truncated(snapshot, &keys, rules.reference_max_chars);
     let components = Components::of(snapshot, &keys, &truncated);
@@ -222,6 +235,7 @@ fn reconcile_with(
             scope: &scope,
             open: &open,
             frame,
+            meter,
         };
         sieve.sift(&components, &mut verdicts)
     } else {
@@ -229,6 +243,7 @@ fn reconcile_with(
     };
     for component in left {
         let (operations, intents) = components.get(component);
+        meter.add((operations.len() + intents.len()) as u64);
         let is_asked = operations.iter().any(|&row| scope.operations[row as usize])
             || intents.iter().any(|row| scope.intents[row]);
         if is_asked {

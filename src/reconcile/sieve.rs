@@ -10,6 +10,7 @@ use super::keys::{Components, Keys};
 use super::plan::OpenBreaks;
 use super::rules::Frame;
 use super::{NewLink, Seen, Snapshot};
+use crate::meter::Meter;
 use crate::model::intent::{IntentKind, IntentStatus};
 use crate::model::operation::{OperationKind, OperationStatus};
 use crate::model::verdict::{Disposition, Match, Rule};
@@ -33,6 +34,9 @@ struct Settled {
 /// From this many components on two threads are faster than one: each pair is looked up in memory here and there.
 const COMPONENTS_PER_THREAD_MIN: usize = 10_000;
 
+/// Pairs between two counts of how far the sieve is.
+const SETTLED_PER_COUNT: usize = 4096;
+
 /// What the sieve looks at.
 #[derive(Clone, Copy)]
 pub(crate) struct Sieve<'a> {
@@ -41,6 +45,7 @@ pub(crate) struct Sieve<'a> {
     pub(crate) scope: &'a Scope,
     pub(crate) open: &'a OpenBreaks<'a>,
     pub(crate) frame: &'a Frame,
+    pub(crate) meter: &'a Meter,
 }
 
 impl Sieve<'_> {
@@ -106,11 +111,17 @@ impl Sieve<'_> {
                 _ => None,
             };
             match pair.and_then(|pair| Some((pair, self.rule(pair)?))) {
-                Some(((operation, intent), rule)) => sifted.settled.push(Settled {
-                    operation,
-                    intent,
-                    rule,
-                }),
+                Some(((operation, intent), rule)) => {
+                    sifted.settled.push(Settled {
+                        operation,
+                        intent,
+                        rule,
+                    });
+                    if sifted.settled.len().is_multiple_of(SETTLED_PER_COUNT) {
+                        // Two rows each.
+                        self.meter.add(2 * SETTLED_PER_COUNT as u64);
+                    }
+                }
                 None => sifted.left.push(component),
             }
         }

@@ -19,7 +19,7 @@ use crate::model::breaks::{BreakClass, BreakState, Severity};
 use crate::model::repair::{Repair, RepairAction, RepairState};
 use crate::model::run::{Basis, Tally, Total};
 use crate::money::format_minor;
-use crate::time::Instant;
+use crate::time::{Instant, Zone};
 
 /// So many digits of an id are shown; commands take the beginning of an id.
 const ID_CHARS: usize = 12;
@@ -278,7 +278,7 @@ fn window(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
     }
     head.push(format!("as of {}", run.as_of));
     head.push(format!("paysweep {}", run.version));
-    page.line(&format!("  run     {}", head.join(" · ")))?;
+    page.hang(&format!("  run     {}", head.join(" · ")), 8)?;
     if let Some(end) = run.ledger.as_ref().filter(|end| !end.hash.is_empty()) {
         let steps = count(
             usize::try_from(end.entries).unwrap_or(usize::MAX),
@@ -295,11 +295,15 @@ fn window(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
         Basis::Range => "given by hand",
         Basis::Files => "everything in the files",
     };
-    page.line(&format!(
+    let window = format!(
         "  window  {} to {} UTC ({basis}; the end is excluded)",
         utc(from),
         utc(to)
-    ))?;
+    );
+    page.hang(&window, 8)?;
+    if report.zone.name() == Zone::utc().name() {
+        return Ok(());
+    }
     let local = |at: Instant| {
         (at != Instant::MIN && at != Instant::MAX)
             .then(|| report.zone.local(at))

@@ -586,10 +586,11 @@ fn read_rules(table: &Table<'_>) -> Result<ReadRules, Failure> {
             None => None,
         },
         date_order: match table.get("date_order") {
-            Some(value) => Some(value.word(&[
-                ("day-first", DateOrder::DayFirst),
-                ("month-first", DateOrder::MonthFirst),
-            ])?),
+            Some(value) => {
+                let words: Vec<(&str, DateOrder)> =
+                    DateOrder::ALL.iter().map(|it| (it.as_str(), *it)).collect();
+                Some(value.word(&words)?)
+            }
             None => None,
         },
         tolerate_bad_rows: match table.get("tolerate_bad_rows") {

@@ -43,6 +43,11 @@ mod notify;
 mod repair;
 pub mod window;
 
+/// The JSON Schema (draft 2020-12) of `paysweep.toml`, for editors and for those who write it by program. `paysweep schema
+/// config` prints it. It says which keys there are and what they hold; what depends on more than one of them is told by
+/// [`Settings::parse`] alone.
+pub const CONFIG_SCHEMA: &str = include_str!("config.schema.json");
+
 /// A validated configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {

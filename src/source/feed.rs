@@ -9,6 +9,8 @@ use crate::model::run::Watermark;
 use crate::processor::csv::FileFacts;
 use crate::time::Instant;
 
+use super::http::Traffic;
+
 /// Everything that a source says.
 #[derive(Debug, Default)]
 pub struct Feed {
@@ -46,6 +48,10 @@ pub struct Asked {
     pub account: String,
     /// Requests that were sent, those included that failed.
     pub requests: u64,
+    /// How often a request was tried again.
+    pub retries: u64,
+    /// Answers that asked for fewer requests.
+    pub throttled: u64,
     /// Pages that were read.
     pub pages: u64,
     /// Until when the lists are whole. Nothing behind it is in the feed.
@@ -63,6 +69,20 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// What was asked so far, and nothing else.
+    pub fn of(traffic: &Traffic) -> Asked {
+        let mut asked = Asked::default();
+        asked.count(traffic);
+        asked
+    }
+
+    /// Takes over what was asked so far.
+    pub fn count(&mut self, traffic: &Traffic) {
+        self.requests = traffic.requests();
+        self.retries = traffic.retries();
+        self.throttled = traffic.throttled();
+    }
+
     /// Whether everything that was asked for was answered.
     pub fn is_whole(&self) -> bool {
         self.broken.is_none()

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::exit::{Exit, Failure};
-use crate::file::{read_unchanged, unreadable};
+use crate::file::{read_unchanged, size, unreadable};
+use crate::meter::Meter;
 use crate::processor::ReadRules;
 use crate::processor::csv::{FileFacts, decode};
 use crate::processor::profile::Profile;
@@ -23,12 +24,13 @@ use super::feed::{Feed, FileRead, gap, hex};
 ///
 /// Fails with exit 2 where a pattern names nothing, something that is no regular file, or a file that contradicts the
 /// profile; with 4 where a number of a series is missing; with 5 where a file may not be read or holds rows of the other mode only; with 3 where one changed while it
-/// was read; with 75 where reading itself failed. The failure's `state` is left to the caller.
+/// was read; with 75 where reading itself failed. The failure's `state` is left to the caller. The meter counts bytes.
 pub fn read(
     profile: &Profile,
     rules: &ReadRules,
     base_dir: &Path,
     patterns: &[String],
+    meter: &Meter,
 ) -> Result<Feed, Failure> {
     let mut feed = Feed {
         is_verified: true,
@@ -37,23 +39,30 @@ pub fn read(
     let mut seen: HashSet<[u8; 32]> = HashSet::new();
     let mut hashes = Vec::new();
     let mut names = Vec::new();
+    let mut found = Vec::new();
     for pattern in patterns {
-        for (name, path) in expand(base_dir, pattern)? {
-            let bytes = read_unchanged(&name, &path)?;
-            let hash: [u8; 32] = Sha256::digest(&bytes).into();
-            names.push(name.clone());
-            if !seen.insert(hash) {
-                continue;
-            }
-            hashes.push(hash);
-            let facts = add(profile, rules, &name, &bytes, &mut feed)?;
-            feed.files.push(FileRead {
-                name,
-                bytes: bytes.len() as u64,
-                sha256: hex(&hash),
-                facts,
-            });
+        found.extend(expand(base_dir, pattern)?);
+    }
+    let sizes: Vec<u64> = found.iter().map(|(_, path)| size(path)).collect();
+    meter.expect(sizes.iter().sum());
+    for ((name, path), size) in found.into_iter().zip(sizes) {
+        let bytes = read_unchanged(&name, &path)?;
+        let hash: [u8; 32] = Sha256::digest(&bytes).into();
+        names.push(name.clone());
+        if !seen.insert(hash) {
+            meter.add(size);
+            continue;
         }
+        hashes.push(hash);
+        // What was packed is more than it seemed.
+        meter.expect((bytes.len() as u64).saturating_sub(size));
+        let facts = add(profile, rules, &name, &bytes, &mut feed, meter)?;
+        feed.files.push(FileRead {
+            name,
+            bytes: bytes.len() as u64,
+            sha256: hex(&hash),
+            facts,
+        });
     }
     feed.series = series_of(profile, &names)?;
     hashes.sort_unstable();
@@ -72,6 +81,7 @@ fn add(
     name: &str,
     bytes: &[u8],
     feed: &mut Feed,
+    meter: &Meter,
 ) -> Result<FileFacts, Failure> {
     let index = u16::try_from(feed.files.len()).map_err(|_| {
         Failure::rejected(format!("{name}: a source has more than 65536 files"))
@@ -82,7 +92,15 @@ fn add(
         tolerate_bad_rows: rules.tolerate_bad_rows.saturating_sub(feed.quarantined),
         ..rules.clone()
     };
-    let facts = decode(profile, &rest, name, index, bytes, &mut feed.operations)?;
+    let facts = decode(
+        profile,
+        &rest,
+        name,
+        index,
+        bytes,
+        &mut feed.operations,
+        meter,
+    )?;
     if facts.rows_of_other_mode > 0 && facts.rows_of_mode == 0 {
         return Err(Failure::new(
             Exit::Denied,
@@ -239,6 +257,7 @@ mod tests {
             &ReadRules::default(),
             folder.path(),
             &patterns,
+            &Meter::default(),
         )
     }
 
@@ -336,7 +355,13 @@ mod tests {
         ]);
         let read = |patterns: &[&str]| {
             let patterns: Vec<String> = patterns.iter().map(|name| (*name).to_owned()).collect();
-            super::read(&profile, &ReadRules::default(), numbered.path(), &patterns)
+            super::read(
+                &profile,
+                &ReadRules::default(),
+                numbered.path(),
+                &patterns,
+                &Meter::default(),
+            )
         };
         assert_eq!(
             read(&["batch_8.csv", "batch_9.csv", "other.csv"])
@@ -371,10 +396,23 @@ mod tests {
             tolerate_bad_rows,
             ..ReadRules::default()
         };
-        let feed = read(&canonical(), &tolerating(2), folder.path(), &patterns).expect("a feed");
+        let feed = read(
+            &canonical(),
+            &tolerating(2),
+            folder.path(),
+            &patterns,
+            &Meter::default(),
+        )
+        .expect("a feed");
         assert_eq!((feed.quarantined, feed.invalid), (2, 2));
-        let failure =
-            read(&canonical(), &tolerating(1), folder.path(), &patterns).expect_err("rejected");
+        let failure = read(
+            &canonical(),
+            &tolerating(1),
+            folder.path(),
+            &patterns,
+            &Meter::default(),
+        )
+        .expect_err("rejected");
         assert!(failure.what.starts_with("b.csv:2"), "{failure}");
     }
 
@@ -395,7 +433,15 @@ mod tests {
             ("test.csv", format!("{head}{}", row("0"))),
             ("both.csv", format!("{head}{}{}", row("0"), row("1"))),
         ]);
-        let read = |name: &str| read(&profile, &rules, folder.path(), &[name.to_owned()]);
+        let read = |name: &str| {
+            read(
+                &profile,
+                &rules,
+                folder.path(),
+                &[name.to_owned()],
+                &Meter::default(),
+            )
+        };
         assert_eq!(read("test.csv").expect_err("denied").exit, Exit::Denied);
         assert_eq!(read("both.csv").expect("a feed").rows, 2);
     }

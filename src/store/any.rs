@@ -2,9 +2,9 @@
 
 use super::contract::{
     AlongEnds, Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision,
-    Freshness, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection,
-    Outbox, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Settlement,
-    Store, Unconfirmed,
+    Freshness, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OldReports,
+    OperationSelection, Outbox, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow,
+    RunStart, Settlement, Store, Unconfirmed,
 };
 use super::postgres::PostgresStore;
 use super::sqlite::SqliteStore;
@@ -72,7 +72,8 @@ delegate! { Store:
     fn prove_ledger() -> LedgerProof;
     fn runs(limit: u32) -> Vec<RunRow>;
     fn run(id_prefix: &str) -> RunRow;
-    fn prune_runs(before: Instant) -> u64;
+    fn old_reports(before: Instant) -> OldReports;
+    fn prune_runs(before: Instant, at: Instant, limit: u32) -> u64;
     fn freshness(source: &str, as_of: Instant) -> Freshness;
 }
 

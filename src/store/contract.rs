@@ -23,6 +23,7 @@
 
 use crate::database::along::Along;
 use crate::exit::Failure;
+use crate::meter::Meter;
 use crate::model::breaks::{Break, BreakClass, BreakState, CloseAs};
 use crate::model::intent::{IntentStatus, Intents};
 use crate::model::operation::Operations;
@@ -281,6 +282,23 @@ pub struct RunRow {
     pub outcome: String,
     /// The report; only filled by [`Store::run`].
     pub report_json: Option<String>,
+    /// When its report was forgotten by [`Store::prune_runs`]; `None` = it was not.
+    pub report_pruned_at: Option<Instant>,
+}
+
+/// Reports of runs that began before some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct OldReports {
+    /// How many nobody needs any more.
+    pub prunable: u64,
+    /// How many bytes those take.
+    pub prunable_bytes: u64,
+    /// How many nobody has told yet: the next run lists what they found.
+    pub untold: u64,
+    /// How many are of a run that first saw a break which is open or acknowledged.
+    pub of_open_breaks: u64,
+    /// 1 where the newest report there is, is one of them; the next run tells what changed since it.
+    pub newest: u64,
 }
 
 /// How a run ended.
@@ -375,6 +393,19 @@ pub struct Commit<'a> {
     pub pin: Option<&'a Pin>,
     /// Control totals of the slice.
     pub totals_json: &'a str,
+    /// Counts rows as they are written, for whoever waits.
+    pub meter: &'a Meter,
+}
+
+impl Commit<'_> {
+    /// How many rows it counts.
+    pub fn rows(&self) -> u64 {
+        let intents = self.intents.map_or(0, |changes| {
+            changes.new.len() + changes.changed.len() + changes.touched.len()
+        });
+        let operations = self.new_operations.len() + self.updated_operations.len();
+        (operations + intents + self.links.len()) as u64
+    }
 }
 
 /// What became of a commit.
@@ -618,8 +649,17 @@ pub trait Store {
     /// One run with its report; `latest` is the newest that finished. An unknown or ambiguous prefix is `Rejected`.
     async fn run(&mut self, id_prefix: &str) -> Result<RunRow, Failure>;
 
-    /// Forgets the reports of runs that started earlier and were told. Rows, commits and repairs stay. Returns how many.
-    async fn prune_runs(&mut self, before: Instant) -> Result<u64, Failure>;
+    /// What there is of reports of runs that began before a time, and why some of them stay.
+    async fn old_reports(&mut self, before: Instant) -> Result<OldReports, Failure>;
+
+    /// Forgets at most so many of the oldest reports that [`OldReports::prunable`] counts, and notes at which runs. Lines of
+    /// runs, commits, keys, breaks, repairs and the chain stay. Returns how many.
+    async fn prune_runs(
+        &mut self,
+        before: Instant,
+        at: Instant,
+        limit: u32,
+    ) -> Result<u64, Failure>;
 
     /// How fresh a source is.
     async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure>;

@@ -9,7 +9,7 @@
 //! | `breaks`, `repairs` | what differs and what is done about it, as a run writes it |
 //! | `open_items`, `ledger` | the same as it stands, and what persons say of it |
 //! | `redrives` | proposals to send an intent again |
-//! | `runs` | history and watermarks |
+//! | `runs`, `prune` | history and watermarks; what of it is forgotten |
 //! | `pins` | whose account a source reads |
 //! | `chain` | the seal on every step of the ledger |
 //! | `claims` | repairs on their way into a table of the company's own |
@@ -37,6 +37,7 @@ mod ledger;
 mod open_items;
 mod operations;
 mod pins;
+mod prune;
 mod redrives;
 mod repairs;
 mod runs;
@@ -44,9 +45,9 @@ mod runs;
 use self::engine::{Database, Engine, Repeat};
 use super::contract::{
     AlongEnds, Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision,
-    Freshness, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection,
-    Outbox, Outcome, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart,
-    Settlement, Store, Unconfirmed,
+    Freshness, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OldReports,
+    OperationSelection, Outbox, Outcome, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd,
+    RunRow, RunStart, Settlement, Store, Unconfirmed,
 };
 use crate::database::along::Along;
 use crate::exit::{Exit, Failure};
@@ -399,10 +400,21 @@ impl<D: Database> Store for SqlStore<D> {
             .await
     }
 
-    async fn prune_runs(&mut self, before: Instant) -> Result<u64, Failure> {
+    async fn old_reports(&mut self, before: Instant) -> Result<OldReports, Failure> {
+        self.database
+            .read(async |session| prune::old_reports(session, before).await)
+            .await
+    }
+
+    async fn prune_runs(
+        &mut self,
+        before: Instant,
+        at: Instant,
+        limit: u32,
+    ) -> Result<u64, Failure> {
         self.database
             .write("forgetting reports", Repeat::Harmless, async |session| {
-                runs::prune(session, before).await
+                prune::prune(session, before, at, limit).await
             })
             .await
     }

@@ -202,6 +202,7 @@ impl Engine for SqliteConnection {
 mod tests {
     use super::*;
     use crate::exit::Exit;
+    use crate::meter::Meter;
     use crate::model::operation::{Operation, Operations};
     use crate::store::contract::{Commit, Store};
     use crate::time::{Instant, Span};
@@ -244,6 +245,7 @@ mod tests {
             advance_to: None,
             pin: None,
             totals_json: "{}",
+            meter: &Meter::default(),
         };
         let failure = store.commit(&claim, &commit).await.expect_err("no space");
         assert_eq!(failure.exit, Exit::Temporary, "{failure}");

@@ -316,3 +316,49 @@ fn a_key_that_is_refused_is_never_repeated() {
         }
     }
 }
+
+#[test]
+fn gauges_tell_how_much_was_asked_also_where_nothing_could_be_read() {
+    let gauge = |scene: &Scene, name: &str| -> String {
+        let text = std::fs::read_to_string(scene.path("m.prom")).expect("gauges");
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(&format!("{name}{{")));
+        line.unwrap_or_else(|| panic!("{name}: {text}")).to_owned()
+    };
+    let fake = Fake::stripe();
+    paid(&fake, "1", "10:00:00", 1000, 59);
+    let scene = stripe(&fake, "");
+    scene.intents("");
+    fake.fails("/v1/charges", 1, Fault::RetryAfter("0"), 1);
+    let told = scene.say(&format!(
+        "run -f json --metrics-file m.prom --as-of {AS_OF}"
+    ));
+    let asked = fake.shelf().asked.len();
+    for (name, value) in [("requests", asked), ("retries", 1), ("throttled", 1)] {
+        let name = format!("paysweep_api_{name}");
+        assert_eq!(
+            gauge(&scene, &name),
+            format!("{name}{{source=\"shop\"}} {value}")
+        );
+    }
+    let checks = told.json()["checks"].clone();
+    let check = checks.as_array().expect("a list").iter();
+    let check = check.filter_map(|check| check["detail"].as_str());
+    let wanted = "1 tried again, 1 answers asked for fewer requests";
+    assert!(
+        check.clone().any(|detail| detail.contains(wanted)),
+        "{checks}"
+    );
+    // Nothing can be read: that is when somebody looks.
+    let fake = Fake::stripe();
+    let scene = stripe(&fake, "");
+    scene.intents("");
+    fake.fails("/v1/balance_transactions", 1, Fault::Status(429), 1000);
+    let told = scene.say(&format!("run --metrics-file m.prom --as-of {AS_OF}"));
+    assert_eq!(told.code, 75, "{}", told.stderr);
+    for name in ["requests", "retries", "throttled"] {
+        let line = gauge(&scene, &format!("paysweep_api_{name}"));
+        assert!(!line.ends_with(" 0"), "{line}");
+    }
+}

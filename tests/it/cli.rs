@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use serde_json::Value;
+use paysweep::time::{Instant, Span};
+use serde_json::{Value, json};
 
 use crate::scene::{NOW, Scene, Told, on_both};
 
@@ -135,8 +136,25 @@ fn json_is_json_however_much_is_logged() {
         );
     }
     assert!(scene.say("schema report").json().is_object());
+    assert!(scene.say("schema config").json().is_object());
     for line in ["init -f json", "profiles list -f json", "migrate -f json"] {
         assert_eq!(scene.say(line).code, 2, "{line} has no JSON, and says so");
+    }
+}
+
+#[test]
+fn in_a_container_of_kubernetes_the_log_is_json_unless_somebody_says_otherwise() {
+    let scene = Scene::mismatch();
+    for (line, env, is_json) in [
+        ("run", "10.0.0.1", true),
+        ("run", "", false),
+        ("run --log-format text", "10.0.0.1", false),
+    ] {
+        let mut command = scene.command(&format!("{line} --as-of {NOW}"));
+        command.env("KUBERNETES_SERVICE_HOST", env);
+        let told = Told::from(command.output().expect("it starts"));
+        let is_told = told.stderr.contains("\"type\":\"exit\"");
+        assert_eq!(is_told, is_json, "{line} {env:?}: {}", told.stderr);
     }
 }
 
@@ -1358,4 +1376,267 @@ fn a_row_that_moved_on_within_the_lag_counts_as_it_moved_on() {
     let report = scene.say("run --as-of 2026-03-10T12:00:00Z -f json").json();
     assert_eq!(ids(&report, "breaks", "operation_id"), ["ch1"], "{report}");
     assert_eq!(report["breaks"][0]["class"], "missing_local");
+}
+
+#[test]
+fn reports_of_old_runs_are_forgotten_and_what_somebody_needs_stays() {
+    on_both(|database| {
+        let scene = Scene::mismatch().stored(database, "60s");
+        // Each night the open break is there; the first run saw it first.
+        for day in ["10", "11", "12", "13"] {
+            let told = scene.say(&format!("run -q --as-of 2026-03-{day}T06:00:00Z"));
+            assert_eq!(told.code, 1, "{}", told.stderr);
+        }
+        let listed = scene.say("runs list -f json").json()["runs"].clone();
+        let ids: Vec<&str> = (listed.as_array().expect("a list").iter())
+            .map(|run| run["run_id"].as_str().expect("an id"))
+            .collect();
+        // All of them began at the test's own time; a day later they are old.
+        let began = listed[3]["started_at"].as_str().expect("a time");
+        let began = Instant::parse(began).expect("RFC 3339");
+        let later = |hours: i64| began.plus(Span::hours(hours));
+        let untouched = scene.say(&format!("runs prune --keep-within 1d --as-of {}", later(1)));
+        assert_eq!(untouched.code, 0, "{}", untouched.stderr);
+        assert!(
+            untouched.stdout.starts_with("0 reports of runs before"),
+            "{}",
+            untouched.stdout
+        );
+        let line = format!("runs prune --keep-within 1d --as-of {}", later(48));
+        let planned = scene.say(&format!("{line} -n -f json")).json();
+        assert_eq!(planned["prunable"]["reports"], 2, "{planned}");
+        assert_eq!(planned["removed"]["reports"], 0);
+        assert!(
+            planned["prunable"]["bytes"].as_u64() > Some(1000),
+            "{planned}"
+        );
+        let kept = json!({ "newest": 1, "of_open_breaks": 1, "untold": 0 });
+        assert_eq!(planned["kept"], kept);
+        assert_eq!(scene.say(&format!("report {} -f json", ids[1])).code, 0);
+        let told = scene.say(&line);
+        assert!(
+            told.stdout.starts_with("2 reports of runs before"),
+            "{}",
+            told.stdout
+        );
+        assert!(
+            told.stdout
+                .contains("kept: 1 report, of runs that first saw a break"),
+            "{}",
+            told.stdout
+        );
+        // The newest and the one that first saw the break are there, the others say what became of them.
+        for (id, code) in [(ids[0], 0), (ids[1], 2), (ids[2], 2), (ids[3], 0)] {
+            let report = scene.say(&format!("report {id} -f json"));
+            assert_eq!(report.code, code, "{id}: {}", report.stderr);
+            if code == 2 {
+                assert!(report.stderr.contains("was pruned at"), "{}", report.stderr);
+                let shown = scene.say(&format!("runs show {id}"));
+                assert!(shown.stdout.contains("report pruned"), "{}", shown.stdout);
+                let shown = scene.say(&format!("runs show {id} -f json")).json();
+                assert!(
+                    shown["report_pruned_at"].is_string() && shown["exit_code"] == 1,
+                    "{shown}"
+                );
+            }
+        }
+        assert_eq!(
+            scene.say("runs list -f json").json()["runs"]
+                .as_array()
+                .map(Vec::len),
+            Some(4)
+        );
+        assert!(scene.say(&line).stdout.starts_with("0 reports"));
+        // Nothing else is missing: the break is open, the ledger is whole, the next night goes on.
+        assert_eq!(count(&scene.say("breaks list -f json").json(), "breaks"), 1);
+        let next = scene.say("run -f json --as-of 2026-03-14T06:00:00Z").json();
+        assert_eq!(next["breaks"][0]["new"], false, "{next}");
+        // Once a person closed the break, nobody needs its first report.
+        let id = next["breaks"][0]["id"].as_str().expect("an id");
+        scene.say(&format!("breaks close {id} --as accepted --reason seen"));
+        let told = scene.say(&line);
+        assert!(told.stdout.starts_with("2 reports"), "{}", told.stdout);
+    });
+}
+
+#[test]
+fn how_much_history_is_kept_is_said_by_somebody() {
+    let scene = Scene::in_order();
+    scene.now("run");
+    let told = scene.now("runs prune");
+    assert_eq!(told.code, 2, "{}", told.stdout);
+    assert!(told.stderr.contains("keep = "), "{}", told.stderr);
+    let scene = scene.with("[report]\nkeep = \"400d\"");
+    let told = scene.now("runs prune");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(
+        told.stdout
+            .starts_with("0 reports of runs before 2025-02-03T06:00:00Z removed"),
+        "{}",
+        told.stdout
+    );
+}
+
+#[test]
+fn what_a_profile_leaves_open_is_typed_behind_diff_and_what_it_says_is_not() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/sample-data");
+    let scene = Scene::empty();
+    let diff = |profile: &str, folder: &str, more: &str| {
+        scene.now(&format!(
+            "diff -f json --profile {profile} --operations {root}/{folder}/export.csv --intents {root}/{folder}/intents.csv {more}"
+        ))
+    };
+    // A zone and a currency that nobody could guess.
+    for (profile, folder, flag) in [
+        ("wise.statement", "wise/statement", "--zone Europe/Paris"),
+        ("klarna.settlement", "klarna/settlement", "--currency SEK"),
+    ] {
+        let told = diff(profile, folder, "");
+        assert_eq!(told.code, 2, "{}", told.stdout);
+        let key = flag.split(' ').next().expect("a flag");
+        assert!(told.stderr.contains(&format!("{key} ")), "{}", told.stderr);
+        let told = diff(profile, folder, flag);
+        assert!(told.code < 2, "{}", told.stderr);
+        assert!(told.json()["summary"]["operations"].as_u64() > Some(0));
+    }
+    let told = diff(
+        "wise.statement",
+        "wise/statement",
+        "--zone UTC --currency EUR",
+    );
+    assert_eq!(told.code, 2);
+    assert!(
+        told.stderr
+            .contains("--currency: profile wise.statement says by itself"),
+        "{}",
+        told.stderr
+    );
+    // The order of day and month, in a file that proves none, and our own key in another column.
+    let head = "Date,Time,TimeZone,Type,Status,Currency,Gross,Fee,Net,Transaction ID,Shop Ref";
+    scene.write(
+        "download.csv",
+        &format!(
+            "{head}\n03/09/2026,10:00:00,UTC,Website Payment,Completed,EUR,10.00,0.00,10.00,T1,A\n"
+        ),
+    );
+    scene.intents("A,charge,1000,EUR,succeeded,2026-03-09T10:00:00Z,\n");
+    let line = "diff -f json --profile paypal.activity --operations download.csv --intents intents.csv --complete-through as-of";
+    let told = scene.now(line);
+    assert_eq!(told.code, 2);
+    assert!(told.stderr.contains("--date-order"), "{}", told.stderr);
+    let told = scene.now(&format!(
+        "{line} --date-order month-first --reference {}",
+        "Shop_Ref"
+    ));
+    assert_eq!(told.code, 2, "there is no such column");
+    let command = |order: &str| {
+        let mut command = scene.command(&format!(
+            "{line} --as-of 2026-09-04T00:00:00Z --date-order {order} --reference"
+        ));
+        command.arg("Shop Ref");
+        Told::from(command.output().expect("it starts"))
+    };
+    let told = command("month-first");
+    assert_eq!(
+        (told.code, told.json()["summary"]["matched"].as_u64()),
+        (0, Some(1)),
+        "{}",
+        told.stdout
+    );
+    // Read day first it happened half a year later: the same payment all the same, as it says so itself.
+    let told = command("day-first");
+    assert_eq!(told.json()["summary"]["matched"], 1, "{}", told.stdout);
+    // The profile generic takes them as the words of its layout.
+    scene.write(
+        "own.csv",
+        "id,what,amount,at,ref\nt1,charge,10.00,09/03/2026 10:00,A\n",
+    );
+    let line = "diff --profile generic --operations own.csv --intents intents.csv --column operation_id=id --column kind=what \
+        --column amount=amount --column occurred_at=at --column reference=ref --layout unit=major --layout decimal=. \
+        --layout time_format=%d/%m/%Y_%H:%M --complete-through as-of -f json";
+    let generic = |more: &str| {
+        let line = format!("{line} --as-of {NOW} {more}");
+        let mut command = scene.command("");
+        let words = line
+            .split_whitespace()
+            .map(|word| word.replace("%Y_%H", "%Y %H"));
+        Told::from(command.args(words).output().expect("it starts"))
+    };
+    assert_eq!(
+        generic("").code,
+        2,
+        "nobody says in which zone and currency"
+    );
+    let told = generic("--zone UTC --currency EUR");
+    assert_eq!(
+        (told.code, told.stderr.as_str()),
+        (0, ""),
+        "{}",
+        told.stdout
+    );
+    let told = generic("--zone UTC --currency EUR --date-order day-first");
+    assert!(told.stderr.contains("time_format="), "{}", told.stderr);
+}
+
+#[test]
+fn a_running_balance_of_a_download_proves_that_it_is_whole_or_nothing() {
+    let head = "Date,Time,TimeZone,Type,Status,Currency,Gross,Fee,Net,Transaction ID,Invoice Number,Balance";
+    let row = |n: u32, status: &str, net: &str, balance: &str| {
+        format!(
+            "03/13/2026,10:0{n}:00,UTC,Website Payment,{status},EUR,{net},0.00,{net},T{n},O{n},{balance}\n"
+        )
+    };
+    let whole = [
+        row(1, "Completed", "10.00", "110.00"),
+        row(2, "Completed", "20.00", "130.00"),
+        row(3, "Pending", "99.00", "130.00"),
+        row(4, "Completed", "5.00", "135.00"),
+    ];
+    let scene = Scene::empty();
+    scene.intents("");
+    let balance = |rows: &[String]| {
+        scene.write("download.csv", &format!("{head}\n{}", rows.concat()));
+        let told = scene.say("diff -f json --profile paypal.activity --operations download.csv --intents intents.csv --as-of 2026-03-14T00:00:00Z");
+        assert_eq!(told.code, 1, "{}", told.stderr);
+        let checks = told.json()["checks"].clone();
+        let checks = checks.as_array().expect("a list").iter();
+        let mut found = checks.filter(|check| check["name"] == "balance diff");
+        found.next().map(|check| {
+            let word = |key: &str| check[key].as_str().expect("a text").to_owned();
+            (word("status"), word("detail"))
+        })
+    };
+    let verified = balance(&whole).expect("a check");
+    assert_eq!(verified.0, "pass");
+    assert!(
+        verified
+            .1
+            .starts_with("verified: the running balance of 3 rows"),
+        "{}",
+        verified.1
+    );
+    // Newest first, as others export it.
+    let turned: Vec<String> = whole.iter().rev().cloned().collect();
+    assert_eq!(balance(&turned).expect("a check").0, "pass");
+    // A row is filtered out, or missing: nobody can tell, so it is no alarm.
+    let filtered = [whole[0].clone(), whole[3].clone()];
+    let unverified = balance(&filtered).expect("a check");
+    assert_eq!(unverified.0, "info");
+    assert!(
+        unverified.1.starts_with("unverified: download.csv:3 "),
+        "{}",
+        unverified.1
+    );
+    // Something that is no amount, or no such column at all, says nothing and refuses nothing.
+    assert_eq!(balance(&[row(1, "Completed", "10.00", "n/a")]), None);
+    let bare: Vec<String> = whole
+        .iter()
+        .map(|row| format!("{}\n", row.trim_end().rsplit_once(',').expect("a cell").0))
+        .collect();
+    scene.write(
+        "bare.csv",
+        &format!("{}\n{}", head.replace(",Balance", ""), bare.concat()),
+    );
+    let told = scene.say("diff -f json --profile paypal.activity --operations bare.csv --intents intents.csv --as-of 2026-03-14T00:00:00Z");
+    assert!(!told.stdout.contains("running balance"), "{}", told.stdout);
 }

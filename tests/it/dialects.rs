@@ -6,6 +6,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use paysweep::exit::Failure;
+use paysweep::meter::Meter;
 use paysweep::model::operation::Operation;
 use paysweep::processor::ReadRules;
 use paysweep::processor::profile::Profile;
@@ -44,6 +45,7 @@ fn read(profile: &Profile, contents: &[(&str, Vec<u8>)]) -> Result<Feed, Failure
         &ReadRules::default(),
         folder.path(),
         &["*".to_owned()],
+        &Meter::default(),
     )
 }
 
@@ -307,6 +309,35 @@ fn an_undeclared_or_damaged_form_is_refused_and_says_so() {
         assert_eq!(failure.exit.code(), 2, "{failure}");
         assert!(failure.what.contains(want), "{want}: {failure}");
         assert!(!failure.remedy.is_empty(), "{failure}");
+    }
+}
+
+#[test]
+fn an_amount_that_is_not_read_says_what_it_looks_like() {
+    for (cell, want) in [
+        ("45.00-", "minus = [\"trailing\"]"),
+        ("(45.00)", "minus = [\"brackets\"]"),
+        ("45.00 €", "sign of the currency"),
+        ("EUR 45.00", "sign of the currency"),
+        ("4.50E+1", "without spreadsheet formatting"),
+    ] {
+        let file = PLAIN.replace("-45.00", cell);
+        let failure = read_one(&profile("", "", ""), file).expect_err(cell);
+        assert!(failure.remedy.contains(want), "{cell}: {failure}");
+    }
+}
+
+#[test]
+fn quoted_fields_with_another_separator_say_which_one_it_seems_to_be() {
+    let quoted = "\"id\";\"type\";\"amount\";\"cur\";\"at\";\"ref\"\n";
+    for (from, to, want) in [
+        (";", ";", "\";\""),
+        (";", "\t", "\"\\t\""),
+        (";", "|", "\"|\""),
+    ] {
+        let failure = read_one(&profile("", "", ""), quoted.replace(from, to)).expect_err(want);
+        let want = format!("separated by {want}: set delimiter");
+        assert!(failure.remedy.contains(&want), "{want}: {failure}");
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use paysweep::exit::Failure;
 use paysweep::intents::amount::IntentsRules;
 use paysweep::intents::csv as intents;
+use paysweep::meter::Meter;
 use paysweep::model::operation::Operations;
 use paysweep::money::{Number, NumberFormat};
 use paysweep::processor::csv::{FileFacts, decode};
@@ -29,7 +30,15 @@ fn canonical(csv: &str) -> Profile {
 
 fn read(profile: &Profile, rules: &ReadRules, bytes: &[u8]) -> Result<FileFacts, Failure> {
     let mut operations = Operations::default();
-    let facts = decode(profile, rules, "a.csv", 0, bytes, &mut operations)?;
+    let facts = decode(
+        profile,
+        rules,
+        "a.csv",
+        0,
+        bytes,
+        &mut operations,
+        &Meter::default(),
+    )?;
     assert_eq!(facts.rows, operations.len() as u64);
     Ok(facts)
 }
@@ -185,7 +194,9 @@ fn a_damaged_file_of_intents_never_loses_or_gains_a_row_unnoticed() {
     let mut accepted = 0;
     for round in 0..20_000 {
         let bytes = damaged(&text, &mut dice);
-        if let Ok(read) = intents::decode(&IntentsRules::default(), "i.csv", &bytes) {
+        if let Ok(read) =
+            intents::decode(&IntentsRules::default(), "i.csv", &bytes, &Meter::default())
+        {
             accepted += 1;
             let shown = String::from_utf8_lossy(&bytes);
             let rows = read.len() as u64;

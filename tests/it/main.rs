@@ -55,5 +55,6 @@ mod store_model;
 mod store_postgres;
 mod store_twins;
 mod sweeps;
+mod terminal;
 mod tidy;
 mod world;

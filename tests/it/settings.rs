@@ -10,9 +10,11 @@ use paysweep::money::Currency;
 use paysweep::processor::{Mode, ScopeRule};
 use paysweep::report::Form;
 use paysweep::settings::{
-    AmountUnit, IntentsKind, OutputSpec, ProfileRef, Rounding, Settings, Spans, StoreUrl,
+    AmountUnit, CONFIG_SCHEMA, IntentsKind, OutputSpec, ProfileRef, Rounding, Settings, Spans,
+    StoreUrl,
 };
 use paysweep::time::{Instant, Span};
+use serde_json::Value;
 
 const SMALL: &str = r#"
 [source.shop]
@@ -41,7 +43,37 @@ fn read_with(text: &str, env: &[(&str, &str)]) -> Result<Settings, Failure> {
             .map(|(_, value)| (*value).to_owned())
     };
     let now = at("2026-03-10T12:00:00Z");
-    Settings::parse(Path::new("/etc/shop/paysweep.toml"), text, &env, now)
+    let read = Settings::parse(Path::new("/etc/shop/paysweep.toml"), text, &env, now);
+    if read.is_ok() {
+        assert_eq!(problems(text), Vec::<String>::new(), "{text}");
+    }
+    read
+}
+
+/// What the published schema has against a configuration.
+fn problems(text: &str) -> Vec<String> {
+    fn json(value: &toml::Value) -> Value {
+        match value {
+            toml::Value::String(text) => text.as_str().into(),
+            toml::Value::Integer(number) => (*number).into(),
+            toml::Value::Float(number) => (*number).into(),
+            toml::Value::Boolean(flag) => (*flag).into(),
+            // What a program that knows JSON alone has for it.
+            toml::Value::Datetime(at) => at.to_string().into(),
+            toml::Value::Array(list) => list.iter().map(json).collect(),
+            toml::Value::Table(table) => table
+                .iter()
+                .map(|(key, value)| (key.clone(), json(value)))
+                .collect(),
+        }
+    }
+    let table: toml::Table = text.parse().expect("TOML");
+    let schema: Value = serde_json::from_str(CONFIG_SCHEMA).expect("the schema is JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    validator
+        .iter_errors(&json(&toml::Value::Table(table)))
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
 }
 
 fn read(text: &str) -> Result<Settings, Failure> {
@@ -667,4 +699,283 @@ fn a_statement_that_could_write_twice_or_overwrite_is_refused_at_the_door() {
     }
     let failure = read(&format!("{SMALL}[repair.apply]\n{SET_STATUS}")).expect_err("no table");
     assert!(failure.to_string().contains("kind = \"sql\""), "{failure}");
+}
+
+/// Every table that may be written, by its place in the schema: a file that holds an unknown key there (where a table is of
+/// several kinds, a key of another one), and keys that are known only to be refused.
+fn tables() -> Vec<(&'static str, String, Vec<&'static str>)> {
+    let source = |line: &str| with_source(line);
+    let end = |text: &str| format!("{SMALL}{text}\n");
+    let api = |line: &str| {
+        SMALL
+            .replace("kind = \"csv\"\nprofile = \"canonical\"\nfiles = [\"operations.csv\"]", "kind = \"api\"\nprofile = \"stripe.balance_transactions\"\napi_key = { env = \"KEY\" }")
+            .replace("[intents]", &format!("{line}\n[intents]"))
+    };
+    let intents = |kind: &str, text: &str| {
+        let (source, _) = SMALL.split_once("[intents]").expect("the section");
+        format!("{source}[intents]\nkind = \"{kind}\"\n{text}\n")
+    };
+    let sql = |text: &str| {
+        intents(
+            "sql",
+            &format!("url = \"sqlite://own.db\"\ntable = \"t\"\n{text}"),
+        )
+    };
+    let columns = |text: &str| {
+        sql(&format!(
+            "[intents.columns]\nintent_id = \"a\"\ncreated_at = \"b\"\ncurrency = {{ value = \"EUR\" }}\nstatus = \"c\"\n{text}"
+        ))
+    };
+    let repair = |text: &str| {
+        format!(
+            "{}[repair.apply]\n{text}\n",
+            columns("amount = \"d\"\nkind = { value = \"charge\" }\n")
+        )
+    };
+    let no_repair = BreakClass::ALL
+        .iter()
+        .filter(|class| class.entry().default_policy.is_none())
+        .map(|class| class.as_str());
+    vec![
+        ("", format!("zzzz = 1\n{SMALL}"), vec![]),
+        ("/properties/store", end("[store]\nzzzz = 1"), vec![]),
+        ("/properties/match", end("[match]\nzzzz = 1"), vec![]),
+        ("/properties/guards", end("[guards]\nzzzz = 1"), vec![]),
+        (
+            "/properties/freshness",
+            end("[freshness]\nzzzz = 1"),
+            vec![],
+        ),
+        ("/properties/report", end("[report]\nzzzz = 1"), vec![]),
+        (
+            "/properties/repair",
+            end("[repair]\nzzzz = 1"),
+            no_repair.chain(["redrive"]).collect(),
+        ),
+        (
+            "/properties/repair/properties/apply",
+            repair("zzzz = 1"),
+            vec![],
+        ),
+        (
+            "/$defs/class_rule/oneOf/1",
+            end("[repair]\nstatus_behind = { zzzz = 1 }"),
+            vec![],
+        ),
+        (
+            "/$defs/secret",
+            end("[store]\nurl = { zzzz = 1 }"),
+            vec!["command"],
+        ),
+        (
+            "/$defs/per_kind/oneOf/1",
+            intents("csv", "file = \"i\"\ngrace = { zzzz = 1 }"),
+            vec![],
+        ),
+        ("/$defs/scope", source("scope = { zzzz = 1 }"), vec![]),
+        ("/$defs/source_csv", source("api_key = 1"), vec![]),
+        (
+            "/$defs/source_csv/properties/generic",
+            source("generic = { zzzz = 1 }").replace("canonical", "generic"),
+            vec![],
+        ),
+        ("/$defs/source_api", api("files = 1"), vec![]),
+        ("/$defs/intents_csv", intents("csv", "url = 1"), vec![]),
+        (
+            "/$defs/intents_store",
+            intents("store", "url = 1"),
+            vec!["file"],
+        ),
+        ("/$defs/intents_sql", intents("sql", "file = 1"), vec![]),
+        (
+            "/$defs/intents_sql/properties/columns",
+            columns("zzzz = 1"),
+            vec![],
+        ),
+        (
+            "/$defs/column/oneOf/1",
+            columns("intent_id = { zzzz = 1 }").replace("intent_id = \"a\"\n", ""),
+            vec![],
+        ),
+        (
+            "/$defs/word_column/oneOf/1",
+            columns("kind = { zzzz = 1 }"),
+            vec!["value"],
+        ),
+        (
+            "/$defs/word_column/oneOf/2",
+            columns("kind = { zzzz = 1 }"),
+            vec!["column", "map"],
+        ),
+        (
+            "/$defs/amount_column/oneOf/1",
+            columns("amount = { zzzz = 1 }"),
+            vec![],
+        ),
+        ("/$defs/channel", end("[notify.slack]\nzzzz = 1"), vec![]),
+    ]
+}
+
+#[test]
+fn the_published_schema_has_the_keys_that_are_read_and_no_others() {
+    fn closed(value: &Value, pointer: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                if fields.get("additionalProperties") == Some(&Value::Bool(false)) {
+                    found.push(pointer.to_owned());
+                }
+                for (key, value) in fields {
+                    closed(value, &format!("{pointer}/{key}"), found);
+                }
+            }
+            Value::Array(list) => {
+                for (at, value) in list.iter().enumerate() {
+                    closed(value, &format!("{pointer}/{at}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let schema: Value = serde_json::from_str(CONFIG_SCHEMA).expect("the schema is JSON");
+    for (place, text, refused) in tables() {
+        let failure = read_with(&text, &[("KEY", "sk_live_1")]).expect_err("an unknown key");
+        let known = failure
+            .remedy
+            .strip_prefix("known here: ")
+            .unwrap_or_else(|| panic!("{place}: {failure}"));
+        let mut known: Vec<&str> = known.split(", ").collect();
+        known.retain(|key| !refused.contains(key));
+        known.sort_unstable();
+        let table = schema.pointer(place).unwrap_or_else(|| panic!("{place}"));
+        let mut published: Vec<&str> = table["properties"]
+            .as_object()
+            .unwrap_or_else(|| panic!("{place} has no properties"))
+            .keys()
+            .map(String::as_str)
+            .collect();
+        published.sort_unstable();
+        assert_eq!(published, known, "{place}");
+        assert_ne!(problems(&text), Vec::<String>::new(), "{place}: {text}");
+    }
+    let mut found = Vec::new();
+    closed(&schema, "", &mut found);
+    found.sort_unstable();
+    let mut walked: Vec<&str> = tables().iter().map(|(place, ..)| *place).collect();
+    walked.sort_unstable();
+    assert_eq!(found, walked, "tables of the schema that nobody compares");
+}
+
+#[test]
+fn the_published_schema_knows_every_word_that_is_read() {
+    let schema: Value = serde_json::from_str(CONFIG_SCHEMA).expect("the schema is JSON");
+    let words = |place: &str| -> Vec<String> {
+        let list = schema.pointer(place).unwrap_or_else(|| panic!("{place}"));
+        let list = list.as_array().expect("a list").iter();
+        list.map(|word| word.as_str().expect("a word").to_owned())
+            .collect()
+    };
+    let end = |text: &str| format!("{SMALL}{text}\n");
+    for (place, text) in [
+        ("/$defs/policy/enum", end("[repair]\nlink = \"zzzz\"")),
+        (
+            "/$defs/class_rule/oneOf/1/properties/min_evidence/enum",
+            end("[repair]\nstatus_behind = { min_evidence = \"zzzz\" }"),
+        ),
+        (
+            "/$defs/channel/properties/kind/enum",
+            end("[notify.a]\nkind = \"zzzz\""),
+        ),
+        (
+            "/$defs/channel/properties/when/items/enum",
+            end("[notify.webhook]\nurl = \"https://a.test/\"\nwhen = [\"zzzz\"]"),
+        ),
+        (
+            "/properties/report/properties/redact/items/enum",
+            end("[report]\nredact = [\"zzzz\"]"),
+        ),
+        (
+            "/$defs/source_csv/properties/date_order/enum",
+            with_source("date_order = \"zzzz\""),
+        ),
+        (
+            "/$defs/source_csv/properties/mode/enum",
+            with_source("mode = \"zzzz\""),
+        ),
+        (
+            "/$defs/source_api/properties/lookup/enum",
+            with_source("lookup = \"zzzz\""),
+        ),
+        (
+            "/$defs/intents_csv/properties/rounding/enum",
+            end("rounding = \"zzzz\""),
+        ),
+        (
+            "/$defs/intents_csv/properties/amount_unit/enum",
+            end("amount_unit = \"zzzz\""),
+        ),
+        (
+            "/$defs/intents_csv/properties/kinds/items/enum",
+            end("kinds = [\"zzzz\"]"),
+        ),
+    ] {
+        let failure = read(&text).expect_err("an unknown word");
+        let known = failure.remedy.rsplit_once(": ").map(|(_, known)| known);
+        let known = known.unwrap_or_else(|| panic!("{place}: {failure}"));
+        assert_eq!(words(place).join(", "), known, "{place}");
+        assert_ne!(problems(&text), Vec::<String>::new(), "{place}");
+    }
+}
+
+#[test]
+fn what_a_configuration_may_not_hold_the_published_schema_refuses_too() {
+    for text in [
+        SMALL.replace("files = [\"operations.csv\"]\n", ""),
+        SMALL.replace("start = \"2026-03-09T00:00:00Z\"\n", ""),
+        SMALL.replace("file = \"intents.csv\"\n", ""),
+        with_source("lookup = \"by-id\""),
+        with_source("api_key = { env = \"KEY\" }"),
+        with_source("tolerate_bad_rows = -1"),
+        with_source("lag = \"5\""),
+        with_source("rounds_to_minor = { kwd = 10 }"),
+        format!("{SMALL}url = \"postgres://a@b/c\"\n"),
+        format!("{SMALL}[guards]\nmax_ratio = \"2\"\n"),
+        format!("{SMALL}[guards]\nmax_amount = {{ EUR = 10000 }}\n"),
+        format!("{SMALL}[store]\nurl = {{ env = \"A\", file = \"b\" }}\n"),
+        format!("{SMALL}[repair]\ninvalid_record = \"auto\"\n"),
+    ] {
+        assert!(
+            read_with(&text, &[("KEY", "k"), ("A", "b")]).is_err(),
+            "{text}"
+        );
+        assert_ne!(problems(&text), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn the_configurations_that_are_shown_are_what_the_published_schema_says() {
+    let mut shown = Vec::new();
+    for folder in std::fs::read_dir("sample-data").expect("samples") {
+        let folder = folder.expect("a folder").path();
+        for case in std::fs::read_dir(&folder).into_iter().flatten() {
+            let path = case.expect("a case").path().join("paysweep.toml");
+            if let Ok(text) = std::fs::read_to_string(&path) {
+                shown.push(text);
+            }
+        }
+    }
+    let samples = shown.len();
+    assert!(samples > 10, "{samples}");
+    // Those of the README that are whole, and what init writes.
+    let readme = std::fs::read_to_string("README.md").expect("README.md");
+    let blocks = readme.split("```toml\n").skip(1);
+    let blocks = blocks.filter_map(|rest| rest.split("```").next());
+    let is_whole = |text: &&str| text.contains("[source.") && text.contains("[intents]");
+    shown.extend(blocks.filter(is_whole).map(str::to_owned));
+    assert!(shown.len() > samples, "the README shows no configuration");
+    let scene = crate::scene::Scene::empty();
+    assert_eq!(scene.say("init").code, 0);
+    shown.push(std::fs::read_to_string(scene.path("paysweep.toml")).expect("written"));
+    for text in shown {
+        assert_eq!(problems(&text), Vec::<String>::new(), "{text}");
+    }
 }

@@ -2,8 +2,10 @@
 //! test has a store of its own.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use paysweep::exit::{Exit, Failure};
+use paysweep::meter::Meter;
 use paysweep::model::answer::Answer;
 use paysweep::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, CloseAs};
 use paysweep::model::intent::{Intent, IntentKind, IntentStatus, Intents};
@@ -14,7 +16,8 @@ use paysweep::model::verdict::Rule;
 use paysweep::money::{Currency, Money};
 use paysweep::store::contract::{
     Begun, BreakFilter, Claim, Commit, Decision, IntentChanges, IntentSelection, Link, Note,
-    OperationSelection, Outcome, Receipt, RepairFilter, RunEnd, RunKey, RunStart, Store,
+    OldReports, OperationSelection, Outcome, Receipt, RepairFilter, RunEnd, RunKey, RunStart,
+    Store,
 };
 use paysweep::store::sqlite::{Mode, SqliteStore};
 use paysweep::time::{Instant, Span};
@@ -158,6 +161,8 @@ pub(crate) fn watermark(hi: i64) -> Watermark {
     }
 }
 
+static NOBODY_WAITS: LazyLock<Meter> = LazyLock::new(Meter::default);
+
 /// A commit of nothing, to be filled in.
 pub(crate) fn nothing<'a>(run_id: &'a str, operations: &'a Operations) -> Commit<'a> {
     Commit {
@@ -179,6 +184,7 @@ pub(crate) fn nothing<'a>(run_id: &'a str, operations: &'a Operations) -> Commit
         advance_to: None,
         pin: None,
         totals_json: "{}",
+        meter: &NOBODY_WAITS,
     }
 }
 
@@ -1218,11 +1224,36 @@ async fn freshness_tells_the_last_clean_run(mut store: impl Store) {
     assert_eq!(store.run("latest").await.expect("a run").run_id, "r3");
     // Reports of runs that nobody told of are kept.
     store
-        .mark_reported(&["r1"], &[SOURCE], "r1")
+        .mark_reported(&["r0"], &[SOURCE], "r0")
         .await
         .expect("a mark");
-    let forgotten = store.prune_runs(Instant(25)).await.expect("an answer");
-    assert_eq!(forgotten, 1);
+    let old = store.old_reports(Instant(25)).await.expect("an answer");
+    let want = OldReports {
+        prunable: 1,
+        prunable_bytes: 2,
+        untold: 3,
+        ..OldReports::default()
+    };
+    assert_eq!(old, want);
+    let (before, at) = (Instant(25), Instant(99));
+    for forgotten in [1, 0] {
+        let found = store.prune_runs(before, at, 5).await;
+        assert_eq!(found.expect("an answer"), forgotten);
+    }
+    let pruned = store.run("r0").await.expect("its line stays");
+    assert_eq!(
+        (
+            pruned.report_json,
+            pruned.report_pruned_at,
+            pruned.exit_code
+        ),
+        (None, Some(at), Some(0))
+    );
+    let untold = store.run("r2").await.expect("a run");
+    assert_eq!(
+        (untold.report_json.as_deref(), untold.report_pruned_at),
+        (Some("{}"), None)
+    );
 }
 
 #[tokio::test]

@@ -16,8 +16,8 @@ use paysweep::model::stored::{StoredIntents, StoredOperations};
 use paysweep::model::verdict::Rule;
 use paysweep::store::contract::{
     Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Event, Freshness,
-    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OperationSelection, Outcome,
-    Receipt, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Store, Unconfirmed,
+    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OldReports, OperationSelection,
+    Outcome, Receipt, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Store, Unconfirmed,
 };
 use paysweep::time::{Instant, Span};
 
@@ -167,6 +167,37 @@ struct Writing<'a> {
 const ROW_HAD_CHANGED: &str = "the row had changed since it was read; nothing was overwritten";
 
 impl Memory {
+    /// Why old reports stay, and the ones that nobody needs, oldest first.
+    fn old_reports(&self, before: Instant) -> (OldReports, Vec<String>) {
+        let began = |id: &String| self.runs.get(id).map(|run| (run.started_at, id.clone()));
+        let mut reports: Vec<(Instant, String)> = self.reports.keys().filter_map(began).collect();
+        reports.sort();
+        let newest = reports.last().cloned();
+        let (mut old, mut prunable) = (OldReports::default(), Vec::new());
+        for (started_at, id) in &reports {
+            if *started_at >= before {
+                continue;
+            }
+            let is_untold = |it: &Committed| it.run_id == *id && it.reported_by.is_empty();
+            let is_open = |it: &StoredBreak| {
+                it.item.first_seen_run == *id
+                    && it.resolved_run.is_empty()
+                    && it.closed_as().is_none()
+            };
+            if self.commits.iter().any(is_untold) {
+                old.untold += 1;
+            } else if newest.as_ref().is_some_and(|(_, newest)| newest == id) {
+                old.newest += 1;
+            } else if self.breaks.values().any(is_open) {
+                old.of_open_breaks += 1;
+            } else {
+                old.prunable_bytes += self.reports[id].len() as u64;
+                prunable.push(id.clone());
+            }
+        }
+        (old, prunable)
+    }
+
     fn assert_ours(&self, claim: &Claim) -> Result<(), Failure> {
         match self.leases.get(&claim.source) {
             Some(lease) if lease.epoch == claim.epoch && lease.owner.is_some() => Ok(()),
@@ -975,6 +1006,7 @@ impl Store for ModelStore {
                     exit_code: None,
                     outcome: String::new(),
                     report_json: None,
+                    report_pruned_at: None,
                 });
             memory
                 .starters
@@ -1471,15 +1503,29 @@ impl Store for ModelStore {
         })
     }
 
-    async fn prune_runs(&mut self, before: Instant) -> Result<u64, Failure> {
-        let memory = &mut self.memory;
-        let (runs, commits) = (&memory.runs, &memory.commits);
-        let count = memory.reports.len();
-        memory.reports.retain(|id, _| {
-            let is_untold = |it: &Committed| it.run_id == *id && it.reported_by.is_empty();
-            runs.get(id).is_none_or(|run| run.started_at >= before) || commits.iter().any(is_untold)
-        });
-        Ok((count - memory.reports.len()) as u64)
+    async fn old_reports(&mut self, before: Instant) -> Result<OldReports, Failure> {
+        let (old, prunable) = self.memory.old_reports(before);
+        Ok(OldReports {
+            prunable: prunable.len() as u64,
+            ..old
+        })
+    }
+
+    async fn prune_runs(
+        &mut self,
+        before: Instant,
+        at: Instant,
+        limit: u32,
+    ) -> Result<u64, Failure> {
+        let (_, mut prunable) = self.memory.old_reports(before);
+        prunable.truncate(limit as usize);
+        for id in &prunable {
+            self.memory.reports.remove(id);
+            if let Some(run) = self.memory.runs.get_mut(id) {
+                run.report_pruned_at = Some(at);
+            }
+        }
+        Ok(prunable.len() as u64)
     }
 
     async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure> {

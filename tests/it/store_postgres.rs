@@ -825,7 +825,7 @@ async fn a_role_needs_no_more_than_its_grants_and_is_denied_without_them() {
         2
     );
     store
-        .prune_runs(AS_OF)
+        .prune_runs(AS_OF, AS_OF, 100)
         .await
         .expect("old reports to be forgotten");
     // Each right too many is named.

@@ -495,7 +495,12 @@ async fn act(store: &mut impl Store, claims: &mut Vec<Claim>, step: &Step) -> St
         Step::Apply(id) => told(store.apply(id, &note).await),
         Step::Revert(id) => told(store.revert(id, &note).await),
         Step::Told(runs, sources) => told(store.mark_reported(runs, sources, "r9").await),
-        Step::Prune(before) => told(store.prune_runs(Instant(*before)).await),
+        Step::Prune(before) => {
+            let before = Instant(*before);
+            let old = told(store.old_reports(before).await);
+            let pruned = told(store.prune_runs(before, NOW, 3).await);
+            format!("{old} {pruned}")
+        }
         Step::Commit(written) => {
             // Mostly by whoever may: otherwise most commits would only be refused.
             let source = SOURCES[written.operations.len() % 2];

@@ -9,7 +9,7 @@ use paysweep::{cli, processor, reconcile, report};
 
 /// Modules by floor, from the ground up. A module may name those below it, and itself.
 const FLOORS: &[&[&str]] = &[
-    &["money", "time", "exit"],
+    &["money", "time", "exit", "meter"],
     &["model"],
     &["reconcile", "processor", "report"],
     &["file", "database"],

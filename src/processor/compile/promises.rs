@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use crate::exit::Failure;
-use crate::processor::profile::{Checks, RowNet, Spans};
+use crate::processor::profile::{BalanceRule, Checks, RowNet, Spans};
 use crate::processor::wire::{CheckWire, WatermarkWire};
 use crate::time::Span;
 
@@ -19,9 +19,9 @@ impl Compiler<'_> {
         let mut checks = Checks::default();
         for wire in wires {
             let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-            if wire.on_failure.is_some() && wire.scope != "row" {
+            if wire.on_failure.is_some() && !["row", "file"].contains(&wire.scope.as_str()) {
                 return Err(self
-                    .refuse("checks.on_failure belongs to a check of scope \"row\"")
+                    .refuse("checks.on_failure belongs to a check of scope \"row\" or \"file\"")
                     .remedy("leave it out"));
             }
             let tolerance_minor = wire.tolerance_minor.unwrap_or(0);
@@ -66,7 +66,16 @@ impl Compiler<'_> {
                     }
                     checks.payout_tolerance_minor = Some(tolerance_minor);
                 }
-                ("file", FILE_RULE) => checks.running_balance = true,
+                ("file", FILE_RULE) => {
+                    checks.running_balance = Some(self.word(
+                        "checks.on_failure",
+                        wire.on_failure.as_deref().unwrap_or("reject"),
+                        [
+                            ("reject", BalanceRule::Rejects),
+                            ("unverified", BalanceRule::Unverified),
+                        ],
+                    )?);
+                }
                 (scope, rule) => {
                     return Err(self
                         .refuse(&format!(

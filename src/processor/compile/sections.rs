@@ -55,7 +55,10 @@ impl Compiler<'_> {
         let word = self.word(
             &format!("{key}.role"),
             &wire.role,
-            ["header", "body", "context", "footer", "count", "ignore"].map(|word| (word, word)),
+            [
+                "header", "body", "context", "footer", "count", "begin", "ignore",
+            ]
+            .map(|word| (word, word)),
         )?;
         let positions = (wire.cells.iter().flatten().map(|(_, position)| *position))
             .chain(wire.currency)
@@ -76,6 +79,7 @@ impl Compiler<'_> {
             "header" => Role::Header,
             "body" => Role::Body,
             "ignore" => Role::Ignore,
+            "begin" => Role::Begin,
             "context" => {
                 let cells = wire.cells.as_ref().ok_or_else(|| lacks("cells"))?;
                 let mut named = Vec::new();
@@ -110,14 +114,27 @@ impl Compiler<'_> {
                         },
                     });
                 }
-                Role::Footer { currency, totals }
+                let of = self.word(
+                    &format!("{key}.of"),
+                    wire.of.as_deref().unwrap_or("section"),
+                    [("section", Extent::Section), ("report", Extent::Report)],
+                )?;
+                Role::Footer {
+                    currency,
+                    totals,
+                    of,
+                }
             }
             _ => Role::Count {
                 cell: wire.cell.ok_or_else(|| lacks("cell"))?,
                 of: self.word(
                     &format!("{key}.of"),
                     wire.of.as_deref().unwrap_or("section"),
-                    [("section", Extent::Section), ("file", Extent::File)],
+                    [
+                        ("section", Extent::Section),
+                        ("file", Extent::File),
+                        ("report", Extent::Report),
+                    ],
                 )?,
             },
         })

@@ -1,6 +1,7 @@
 mod language;
 
 use super::*;
+use crate::meter::Meter;
 use crate::model::operation::{IdKind, OperationKind, OperationStatus};
 use crate::processor::{Mode, ScopeRule, built_in};
 
@@ -55,7 +56,15 @@ pub(super) fn read_with(
     bytes: impl AsRef<[u8]>,
 ) -> Result<(Operations, FileFacts), Failure> {
     let mut operations = Operations::default();
-    let facts = decode(profile, rules, "a.csv", 3, bytes.as_ref(), &mut operations)?;
+    let facts = decode(
+        profile,
+        rules,
+        "a.csv",
+        3,
+        bytes.as_ref(),
+        &mut operations,
+        &Meter::default(),
+    )?;
     Ok((operations, facts))
 }
 

@@ -1,6 +1,7 @@
 //! A format told in words, against files.
 
 use super::*;
+use crate::meter::Meter;
 use crate::model::operation::Operations;
 use crate::processor::ReadRules;
 use crate::processor::csv::decode;
@@ -53,6 +54,7 @@ fn a_format_told_in_words_is_read() {
         0,
         text.as_bytes(),
         &mut operations,
+        &Meter::default(),
     )
     .expect("read");
     let told: Vec<String> = operations

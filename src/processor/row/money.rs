@@ -6,7 +6,9 @@ use crate::model::operation::{OperationKind, OperationStatus};
 use crate::money::{Currency, Number};
 use crate::processor::amount::{AmountReader, Minor};
 use crate::processor::moment::Read;
-use crate::processor::profile::{AmountFrom, AmountRule, ColumnId, CurrencyFrom, RowNet};
+use crate::processor::profile::{
+    AmountFrom, AmountRule, BalanceRule, ColumnId, CurrencyFrom, RowNet,
+};
 use crate::processor::table::{Place, Row, shown};
 
 /// A number with its currency, as a rule of the profile found it.
@@ -60,8 +62,11 @@ impl RowReader<'_> {
             None => None,
         };
         self.fees(draft, row, place, amounts)?;
-        if let Some(found) = self.found(&rules.balance, of, row, place, amounts)? {
-            draft.balance_minor = Some(self.minor(draft, &found, row, place, amounts)?);
+        match self.balance(draft, row, place, amounts) {
+            Ok(balance) => draft.balance_minor = balance,
+            // What only tells something more is no reason to refuse a row.
+            Err(_) if self.profile.checks.running_balance == Some(BalanceRule::Unverified) => {}
+            Err(failure) => return Err(failure),
         }
         if amount.is_none() && !is_skipped {
             let facts = &mut draft.facts;
@@ -107,6 +112,20 @@ impl RowReader<'_> {
             }
         }
         Ok(())
+    }
+
+    fn balance(
+        &self,
+        draft: &mut Draft<'_>,
+        row: Row<'_>,
+        place: Place<'_>,
+        amounts: &mut AmountReader<'_>,
+    ) -> Result<Option<i64>, Failure> {
+        let of = (draft.facts.kind, draft.facts.status);
+        match self.found(&self.profile.money.balance, of, row, place, amounts)? {
+            Some(found) => self.minor(draft, &found, row, place, amounts).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn no_amount(&self, place: Place<'_>) -> Failure {
@@ -262,7 +281,7 @@ impl RowReader<'_> {
             return Ok(None);
         }
         amounts.number(cell, place.line).map(Some).map_err(|error| {
-            let (finding, why, remedy) = error.explain(amounts.format);
+            let (finding, why, remedy) = error.explain_cell(amounts.format, cell);
             place
                 .cell(&self.bound.name(column), cell, &finding)
                 .why(why)

@@ -17,7 +17,7 @@ impl RowReader<'_> {
         place: Place<'_>,
     ) -> Result<(), Failure> {
         let (profile, kind) = (self.profile, draft.facts.kind);
-        draft.account = self.text(&profile.account, row, kind, None)?;
+        draft.account = self.text(&profile.account, row, kind, Some(place))?;
         draft.parent_id = self.text(&profile.parent_id, row, kind, Some(place))?;
         draft.object_id = self.text(&profile.object_id, row, kind, Some(place))?;
         draft.payout_id = self.text(&profile.payout_id, row, kind, Some(place))?;

@@ -180,6 +180,7 @@ impl Account {
                 list.account = account;
             }
             list.pages += 1;
+            self.meter.add(items.len() as u64);
             let mut is_all_older = !items.is_empty();
             for item in items {
                 if !request.page.field.is_empty() {

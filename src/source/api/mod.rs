@@ -25,6 +25,7 @@ use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Failure};
+use crate::meter::Meter;
 use crate::processor::api::bounds::{self, BoundFormat};
 use crate::processor::api::cells::{Cells, Sheet, text};
 use crate::processor::api::spec::{AccountSpec, AccountTold, AuthSpec, Prefixes, Request};
@@ -34,7 +35,9 @@ use crate::processor::{Mode, ReadRules};
 use crate::time::{Instant, Span};
 
 use super::feed::{Asked, Feed, FileRead, hex};
-use super::http::{Ask, Base, Budget, Cause, Http, Login, Manners, Retries, Secret, To, Trouble};
+use super::http::{
+    Ask, Base, Budget, Cause, Http, Login, Manners, Retries, Secret, To, Traffic, Trouble,
+};
 use listing::List;
 
 pub use lookup::{Found, Question};
@@ -78,6 +81,7 @@ pub struct Account {
     concurrency: usize,
     first_report: Option<u64>,
     events: bool,
+    meter: Meter,
 }
 
 impl Account {
@@ -88,6 +92,7 @@ impl Account {
         mut rules: ReadRules,
         access: &Access,
         budget: Arc<Budget>,
+        traffic: Arc<Traffic>,
     ) -> Result<Account, Failure> {
         let (login, key_mode) = login(&profile.auth, &access.secrets)?;
         if let (Some(wanted), Some(found)) = (rules.mode, key_mode)
@@ -131,10 +136,15 @@ impl Account {
                     })?,
                 };
                 let manners = manners(&profile, &rules, access);
-                Some(Arc::new(Http::new(base, login.clone(), manners)?))
+                Some(Arc::new(Http::new(
+                    base,
+                    login.clone(),
+                    manners,
+                    Arc::clone(&traffic),
+                )?))
             }
         };
-        let http = Http::new(base, login, manners(&profile, &rules, access))?;
+        let http = Http::new(base, login, manners(&profile, &rules, access), traffic)?;
         Ok(Account {
             profile,
             rules: Arc::new(rules),
@@ -145,7 +155,14 @@ impl Account {
             concurrency: access.concurrency.unwrap_or(CONCURRENCY).max(1),
             first_report: access.first_report,
             events: access.events,
+            meter: Meter::default(),
         })
+    }
+
+    /// The same, counting rows as they come, or reports where there are such.
+    #[must_use]
+    pub fn counting(self, meter: Meter) -> Account {
+        Account { meter, ..self }
     }
 
     /// The host that is asked.
@@ -153,9 +170,9 @@ impl Account {
         self.http.host()
     }
 
-    /// How many requests were sent.
-    pub fn sent(&self) -> u64 {
-        self.http.sent()
+    /// How much was asked so far.
+    pub fn traffic(&self) -> &Traffic {
+        self.http.traffic()
     }
 
     /// Whose account it is, where that can be asked before anything else; empty = the processor does not say that to this
@@ -399,11 +416,10 @@ impl Account {
         feed.asked = Some(Asked {
             host: self.http.host(),
             account: reading.account,
-            requests: self.http.sent(),
             pages: reading.pages,
             whole_until: until,
             broken: reading.trouble.map(|trouble| trouble.failure(true)),
-            ..Asked::default()
+            ..Asked::of(self.http.traffic())
         });
         feed.is_verified = feed.asked.as_ref().is_some_and(Asked::is_whole);
         Ok(feed)
@@ -426,6 +442,8 @@ impl Account {
             index,
             csv.as_bytes(),
             &mut feed.operations,
+            // Its rows were counted when they came.
+            &Meter::default(),
         )?;
         if facts.rows_of_other_mode > 0 {
             return Err(Failure::new(Exit::Denied, format!("{name}: rows are of the other mode"))

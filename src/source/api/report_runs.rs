@@ -90,11 +90,10 @@ impl Account {
         feed.asked = Some(Asked {
             host: self.http.host(),
             account: list.account,
-            requests: self.http.sent() + files.sent(),
             pages: list.pages + feed.files.len() as u64,
             whole_until: covered.min(to.max(from)),
             broken,
-            ..Asked::default()
+            ..Asked::of(self.http.traffic())
         });
         Ok(feed)
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use crate::exit::{Exit, Failure};
+use crate::meter::Meter;
 use crate::processor::ReadRules;
 use crate::processor::csv::decode;
 use crate::source::feed::{Asked, Feed, FileRead, hex};
@@ -81,11 +82,10 @@ impl Account {
         let newest = feed.newest.unwrap_or(from);
         feed.asked = Some(Asked {
             host: self.http.host(),
-            requests: self.http.sent(),
             pages: feed.files.len() as u64,
             whole_until: newest,
             broken,
-            ..Asked::default()
+            ..Asked::of(self.http.traffic())
         });
         Ok(feed)
     }
@@ -137,7 +137,16 @@ impl Account {
             ..(*self.rules).clone()
         };
         let rows = &self.profile.rows;
-        let facts = decode(rows, &rules, &name, index, bytes, &mut feed.operations)?;
+        let facts = decode(
+            rows,
+            &rules,
+            &name,
+            index,
+            bytes,
+            &mut feed.operations,
+            &Meter::default(),
+        )?;
+        self.meter.add(1);
         feed.newest = feed.newest.max(facts.newest);
         feed.is_verified &= facts.is_verified;
         feed.rows += facts.rows;

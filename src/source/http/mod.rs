@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`base`] | the one place that is asked, and which links lead to it |
 //! | [`secret`] | a key that shows itself nowhere |
+//! | [`traffic`] | how much was asked |
 //! | [`trouble`] | what can go wrong, and the exit it leads to |
 //! | [`wait`] | when to try again, and for how long |
 //!
@@ -13,10 +14,12 @@
 
 pub mod base;
 pub mod secret;
+pub mod traffic;
 pub mod trouble;
 pub mod wait;
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -30,6 +33,7 @@ use crate::exit::Failure;
 
 pub use base::Base;
 pub use secret::Secret;
+pub use traffic::Traffic;
 pub use trouble::{Cause, Trouble};
 pub use wait::Retries;
 
@@ -111,7 +115,7 @@ pub struct Http {
     login: Login,
     manners: Manners,
     limiter: DefaultDirectRateLimiter,
-    sent: AtomicU64,
+    traffic: Arc<Traffic>,
     token: tokio::sync::Mutex<Option<HeaderValue>>,
     /// Whether a token that was refused has been fetched anew: once is enough.
     is_renewed: AtomicBool,
@@ -159,7 +163,12 @@ pub struct Answer {
 
 impl Http {
     /// A client. Fails with exit 2 where a header or a key cannot be one.
-    pub fn new(base: Base, login: Login, manners: Manners) -> Result<Http, Failure> {
+    pub fn new(
+        base: Base,
+        login: Login,
+        manners: Manners,
+        traffic: Arc<Traffic>,
+    ) -> Result<Http, Failure> {
         // Another part of the program may have chosen the same already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut headers = HeaderMap::new();
@@ -197,15 +206,15 @@ impl Http {
             login,
             limiter: RateLimiter::direct(Quota::per_second(manners.rate)),
             manners,
-            sent: AtomicU64::new(0),
+            traffic,
             token: tokio::sync::Mutex::new(None),
             is_renewed: AtomicBool::new(false),
         })
     }
 
-    /// How many requests were sent, those included that failed.
-    pub fn sent(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
+    /// How much was asked so far.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     /// The host that is asked.
@@ -248,6 +257,7 @@ impl Http {
             .when(|trouble: &Trouble| trouble.may_pass)
             .adjust(|trouble, delay| retries.next(started.elapsed(), trouble.retry_after, delay?))
             .notify(|trouble, delay| {
+                self.traffic.tried_again();
                 tracing::info!("{trouble}; trying again in {} ms", delay.as_millis());
             })
             .await
@@ -290,7 +300,7 @@ impl Http {
             return Err(Trouble::new(Cause::Budget, label, &what));
         }
         self.limiter.until_ready().await;
-        self.sent.fetch_add(1, Ordering::Relaxed);
+        self.traffic.sent();
         request
             .send()
             .await
@@ -309,6 +319,7 @@ impl Http {
         let date = text("date").and_then(crate::time::parse_http_date);
         let retries = &self.manners.retries;
         let status = response.status().as_u16();
+        self.traffic.answered(status);
         if status != 200 {
             let location = text("location").map(|link| self.base.linked(link).is_ok());
             let mut trouble = Trouble::of_status(label, status, location);

@@ -29,6 +29,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         4,
         include_str!("../../../migrations/postgres/0004_pins.sql"),
     ),
+    (
+        5,
+        include_str!("../../../migrations/postgres/0005_prune.sql"),
+    ),
 ];
 
 /// The version of this program.

@@ -10,6 +10,7 @@ use super::intents::Writing;
 use super::repairs::{carry_out_best, event};
 use super::{breaks, ledger};
 use crate::exit::{Exit, Failure};
+use crate::meter::Meter;
 use crate::model::repair::RepairState;
 use crate::store::contract::{Note, RepairClaim, RepairDetail, Settlement};
 use crate::time::{Instant, Span};
@@ -145,6 +146,7 @@ pub(super) async fn settle(
                 scope: &found.scope,
                 run_id,
                 at: note.at,
+                meter: &Meter::default(),
             };
             // Our copy of the row follows, unless it has moved on by itself.
             carry_out_best(session, writing, &found.item).await?;

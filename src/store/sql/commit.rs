@@ -12,6 +12,7 @@ use super::{
 };
 use crate::database::along::Along;
 use crate::exit::{Exit, Failure};
+use crate::meter::Meter;
 use crate::model::repair::RepairState;
 use crate::store::contract::{Claim, Commit, IntentChanges, Outcome, Receipt, RepairFilter};
 use crate::time::Instant;
@@ -83,6 +84,7 @@ async fn write(
         scope: commit.scope,
         run_id: commit.run_id,
         at: commit.as_of,
+        meter: commit.meter,
     };
     let mut added = Added::default();
     operations::write(session, source, commit).await?;
@@ -240,7 +242,12 @@ pub(super) async fn import_intents(
     changes: &IntentChanges<'_>,
 ) -> Result<u64, Failure> {
     let mut added = Added::default();
-    let writing = Writing { scope, run_id, at };
+    let writing = Writing {
+        scope,
+        run_id,
+        at,
+        meter: &Meter::default(),
+    };
     let written = import(session, writing, changes, &mut added).await?;
     chain::append(session, &added).await?;
     Ok(written)

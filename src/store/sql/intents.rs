@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::dialect::{Bulk, Sql, sql};
 use super::engine::{Engine, KEYS_MAX, Values, keys};
 use crate::exit::Failure;
+use crate::meter::Meter;
 use crate::model::intent::IntentStatus;
 use crate::store::contract::IntentChanges;
 use crate::time::Instant;
@@ -105,6 +106,8 @@ pub(super) struct Writing<'a> {
     pub(super) run_id: &'a str,
     /// Its "now".
     pub(super) at: Instant,
+    /// Counts rows as they are written.
+    pub(super) meter: &'a Meter,
 }
 
 /// Writes what an import changes. A row that somebody else changed in the meantime ends the transaction.
@@ -121,6 +124,7 @@ pub(super) async fn import(
     new.sort_by_key(|index| id(*index));
     let added = session
         .write_many(doing, &ADD_INTENTS, new.len(), |at, values| {
+            writing.meter.pass(at);
             rows.bind(new[at], values);
         })
         .await?;
@@ -132,6 +136,7 @@ pub(super) async fn import(
             &CHANGE_INTENTS,
             changes.changed.len(),
             |at, values| {
+                writing.meter.pass(at);
                 rows.bind(changes.changed[at], values);
             },
         )
@@ -145,6 +150,7 @@ pub(super) async fn import(
             &TOUCH_INTENTS,
             changes.touched.len(),
             |at, values| {
+                writing.meter.pass(at);
                 rows.bind(changes.touched[at], values);
             },
         )

@@ -8,6 +8,7 @@ use super::engine::{Columns, Engine, keys};
 use super::intents::Writing;
 use super::repairs::{add, carry_out_one, event};
 use crate::exit::{Exit, Failure};
+use crate::meter::Meter;
 use crate::model::breaks::BreakClass;
 use crate::model::intent::{IntentKind, IntentStatus};
 use crate::model::repair::{Repair, RepairAction, RepairSide, RepairState};
@@ -298,6 +299,7 @@ pub(super) async fn apply(
         scope: &found.scope,
         run_id: "",
         at: note.at,
+        meter: &Meter::default(),
     };
     let mut added = Added::default();
     carry_out_one(session, writing, &found, note, &mut added).await?;
@@ -399,6 +401,7 @@ pub(super) async fn revert(
         scope: &found.scope,
         run_id: "",
         at: note.at,
+        meter: &Meter::default(),
     };
     let evidence = HashMap::from([(inverse.break_id.as_str(), found.evidence.as_str())]);
     add(session, writing, &[&inverse], &evidence).await?;

@@ -93,7 +93,10 @@ pub(super) async fn write(
             "writing operations",
             &ADD_OPERATIONS,
             new.len(),
-            |at, values| rows.bind(new[at], values),
+            |at, values| {
+                commit.meter.pass(at);
+                rows.bind(new[at], values);
+            },
         )
         .await?;
     for chunk in commit.updated_operations.chunks(KEYS_MAX) {
@@ -123,7 +126,10 @@ pub(super) async fn write(
             "replacing operations",
             &REPLACE_OPERATIONS,
             commit.updated_operations.len(),
-            |at, values| rows.bind(commit.updated_operations[at], values),
+            |at, values| {
+                commit.meter.pass(at);
+                rows.bind(commit.updated_operations[at], values);
+            },
         )
         .await?;
     for index in commit.rejected_operations {
@@ -160,6 +166,7 @@ pub(super) async fn link(
     let links = in_key_order(commit);
     let written = session
         .write_many(doing, &ADD_LINKS, links.len(), |at, values| {
+            commit.meter.pass(at);
             let Link {
                 operation,
                 intent_id,

@@ -65,7 +65,7 @@ macro_rules! runs {
     ($end:literal) => {
         sql!(
             "select run_id, command, sources, as_of, started_at, finished_at, version, exit_code, \
-             outcome from runs " $end
+             outcome, report_pruned_at from runs " $end
         )
     };
 }
@@ -81,11 +81,6 @@ const LATEST_RUN: Sql = runs!(
 );
 
 const REPORT_OF_A_RUN: Sql = sql!("select report_json from run_reports where run_id = $1");
-
-const FORGET_REPORTS: Sql = sql!(
-    "delete from run_reports where run_id in (select run_id from runs where started_at < $1) \
-    and run_id not in (select run_id from run_commits where reported_by = '')"
-);
 
 const LAST_ENDS: Sql = sql!(
     "select max(r.finished_at) as last_finished_at, \
@@ -298,6 +293,7 @@ fn read(row: &impl Columns) -> Result<RunRow, Failure> {
             .transpose()?,
         outcome: row.text("outcome")?,
         report_json: None,
+        report_pruned_at: row.maybe("report_pruned_at")?.map(Instant),
     })
 }
 
@@ -325,13 +321,6 @@ pub(super) async fn one(session: &mut impl Engine, id_prefix: &str) -> Result<Ru
         .await?;
     run.report_json = report.map(|row| row.text("report_json")).transpose()?;
     Ok(run)
-}
-
-/// Forgets old reports that were told.
-pub(super) async fn prune(session: &mut impl Engine, before: Instant) -> Result<u64, Failure> {
-    session
-        .write("forgetting reports", FORGET_REPORTS, &[before.0.into()])
-        .await
 }
 
 /// How fresh a source is.

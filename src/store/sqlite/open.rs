@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
 use super::failure::Doing;
 use crate::exit::{Exit, Failure};
@@ -25,6 +25,7 @@ const MIGRATIONS: &[(i32, &str)] = &[
         include_str!("../../../migrations/sqlite/0003_redrive.sql"),
     ),
     (4, include_str!("../../../migrations/sqlite/0004_pins.sql")),
+    (5, include_str!("../../../migrations/sqlite/0005_prune.sql")),
 ];
 
 /// The `user_version` of this program.
@@ -282,7 +283,8 @@ fn other_version(found: i32) -> Failure {
 
 /// Brings a schema from a version to this program's, in one transaction.
 async fn migrate(connection: &mut SqliteConnection, from: i32) -> Result<(), Failure> {
-    const MARK_AS_OURS: &str = "pragma application_id = 1885436275; pragma user_version = 4";
+    let mark_as_ours =
+        format!("pragma application_id = {APPLICATION_ID}; pragma user_version = {SCHEMA_VERSION}");
     let doing = "migrating it";
     let mut transaction = connection
         .begin_with("begin immediate")
@@ -302,7 +304,7 @@ async fn migrate(connection: &mut SqliteConnection, from: i32) -> Result<(), Fai
                 .doing(doing)?;
         }
     }
-    sqlx::raw_sql(MARK_AS_OURS)
+    sqlx::raw_sql(AssertSqlSafe(mark_as_ours))
         .execute(&mut *transaction)
         .await
         .doing(doing)?;
@@ -314,9 +316,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mark_is_the_one_that_is_looked_for() {
-        assert_eq!(APPLICATION_ID, 1_885_436_275);
-        assert_eq!(SCHEMA_VERSION, 4);
+    fn the_mark_is_pays_and_the_versions_only_grow() {
+        assert_eq!(APPLICATION_ID.to_be_bytes(), *b"pays");
+        let numbers: Vec<i32> = MIGRATIONS.iter().map(|(number, _)| *number).collect();
+        assert!(numbers.is_sorted() && numbers.last() == Some(&SCHEMA_VERSION));
     }
 
     #[tokio::test]

@@ -83,12 +83,15 @@ fn a_column_of_another_report_refuses_the_file() {
     );
 }
 
-const SECTIONS: &str = "[sections]\nRH = { role = \"ignore\" }\n\
+const SECTIONS: &str = "[sections]\nRH = { role = \"begin\" }\n\
     SH = { role = \"context\", cells = { account = 2 } }\n\
     CH = { role = \"header\" }\nSB = { role = \"body\" }\n\
     SF = { role = \"footer\", currency = 2, totals = [\
     { cell = 3, sum_of = \"amount\", currency = \"cur\", where = \"sign\", in = [\"CR\"] },\
     { cell = 4, sum_of = \"amount\", currency = \"cur\", where = \"sign\", in = [\"DR\"] }] }\n\
+    RF = { role = \"footer\", of = \"report\", currency = 2, totals = [\
+    { cell = 3, sum_of = \"amount\", currency = \"cur\", where = \"sign\", in = [\"CR\"] }] }\n\
+    RC = { role = \"count\", cell = 2, of = \"report\" }\n\
     SC = { role = \"count\", cell = 2 }\nFF = { role = \"count\", cell = 2, of = \"file\", required = true }\n";
 
 fn sectioned() -> Profile {
@@ -107,7 +110,8 @@ fn lines_that_say_what_they_are_make_rows_accounts_and_proofs() {
     let at = "2026-03-09T09:00:00Z";
     let file = format!(
         "\u{feff}\"RH\",x\nSH,acc1\nCH,id,type,amount,cur,sign,at,note\nSB,a,charge,1000,EUR,CR,{at},\nSB,b,charge,300,EUR,DR,{at}\nSF,EUR,1000,300\nSC,2\n\
-         SH,acc2\nCH,id,type,amount,cur,sign,at,note\nSB,c,charge,15000,JPY,CR,{at}\nSF,JPY,15000,0\nSC,1\nFF,3\n"
+         SH,acc2\nCH,id,type,amount,cur,sign,at,note\nSB,c,charge,15000,JPY,CR,{at}\nSF,JPY,15000,0\nSC,1\n\
+         RF,EUR,1000\nRF,JPY,15000\nRC,3\nFF,3\n"
     );
     let (operations, facts) = read(&sectioned(), &file);
     let rows: Vec<(String, String, i64, OperationKind)> = operations
@@ -143,10 +147,28 @@ fn lines_that_say_what_they_are_make_rows_accounts_and_proofs() {
         ("FF,3", "FF,2", "not the number of rows in the file, 3"),
         ("FF,3\n", "", "no line FF"),
         ("FF,3", "FF,3\nSB,d", "stands behind the end"),
+        (
+            "RF,EUR,1000",
+            "RF,EUR,700",
+            "not the sum of the EUR rows above, 1000",
+        ),
+        (
+            "RF,JPY,15000",
+            "RF,JPY,0",
+            "not the sum of the JPY rows above, 15000",
+        ),
+        ("RC,3", "RC,2", "not the number of rows in the report, 3"),
+        ("FF,3", "FF,3\nRH,x", "stands behind the end"),
         ("RH", "XX", "\"XX\" is no kind of line"),
     ] {
         refused(&sectioned(), file.replace(from, to), &[wanted]);
     }
+    // The last file of a report that began in another one: the rows of the others are in its totals.
+    let last = file
+        .replacen("\"RH\",x\n", "", 1)
+        .replace("RF,EUR,1000\n", "RF,EUR,9000\n");
+    let (operations, facts) = read(&sectioned(), last.replace("RC,3", "RC,900"));
+    assert_eq!((operations.len(), facts.is_verified), (3, true));
     let moved = file.replacen("acc2\nCH,id,type", "acc2\nCH,type,id", 1);
     refused(
         &sectioned(),
