@@ -15,6 +15,8 @@
 //! - Migrations are our own list of files with `user_version` as the mark, written in the same transaction as the
 //!   schema: no bookkeeping table that could meet somebody else's of the same name, and no lock but the engine's. A
 //!   `PostgreSQL` twin marks its version in a row of a table of its own and needs no advisory lock either.
+//! - Transactions are begun and ended by statements of our own. The driver counts them, and loses count where the engine rolls
+//!   back by itself.
 //! - A store is made under a temporary name and put in place whole. A file that exists is never created over.
 //! - There is no fall-back without a lock: where `SQLite` cannot lock or make its journal, nothing is written.
 
@@ -47,6 +49,30 @@ pub type SqliteStore = SqlStore<SqliteFile>;
 #[derive(Debug)]
 pub struct SqliteFile {
     connection: SqliteConnection,
+    /// Whether a transaction has begun and not ended. It stays so when its work was dropped half-way.
+    is_inside: bool,
+}
+
+impl SqliteFile {
+    fn new(connection: SqliteConnection) -> SqliteFile {
+        SqliteFile {
+            connection,
+            is_inside: false,
+        }
+    }
+
+    /// Ends what was begun, if anything still is: a full disk and a trigger can make the engine roll back by itself.
+    async fn roll_back(&mut self) {
+        if self.is_inside {
+            let _ = self.send("rolling back", "rollback").await;
+            self.is_inside = false;
+        }
+    }
+
+    async fn send(&mut self, doing: &str, statement: &'static str) -> Result<(), Failure> {
+        let sending = sqlx::raw_sql(statement).execute(&mut self.connection);
+        sending.await.map(|_| ()).doing(doing)
+    }
 }
 
 impl SqliteStore {
@@ -55,7 +81,7 @@ impl SqliteStore {
     pub async fn open(path: &Path, mode: Mode) -> Result<SqliteStore, Failure> {
         let connection = open::open(path, mode).await?;
         Ok(SqlStore {
-            database: SqliteFile { connection },
+            database: SqliteFile::new(connection),
         })
     }
 
@@ -71,7 +97,7 @@ impl SqliteStore {
     pub async fn in_memory() -> Result<SqliteStore, Failure> {
         let connection = open::in_memory().await?;
         Ok(SqlStore {
-            database: SqliteFile { connection },
+            database: SqliteFile::new(connection),
         })
     }
 
@@ -93,6 +119,7 @@ impl Database for SqliteFile {
         &mut self,
         mut question: impl AsyncFnMut(&mut SqliteConnection) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        self.roll_back().await;
         question(&mut self.connection).await
     }
 
@@ -102,15 +129,23 @@ impl Database for SqliteFile {
         _repeat: Repeat<'_>,
         mut work: impl AsyncFnMut(&mut SqliteConnection) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let mut transaction = self
-            .connection
-            .begin_with("begin immediate")
-            .await
-            .doing(doing)?;
-        transaction.assert_version().await?;
-        let done = work(&mut transaction).await?;
-        transaction.commit().await.doing(doing)?;
-        Ok(done)
+        self.roll_back().await;
+        self.send(doing, "begin immediate").await?;
+        self.is_inside = true;
+        let worked = match self.connection.assert_version().await {
+            Ok(()) => work(&mut self.connection).await,
+            Err(failure) => Err(failure),
+        };
+        let ended = match worked {
+            Ok(done) => self.send(doing, "commit").await.map(|()| done),
+            Err(failure) => Err(failure),
+        };
+        if ended.is_ok() {
+            self.is_inside = false;
+        } else {
+            self.roll_back().await;
+        }
+        ended
     }
 }
 

@@ -10,6 +10,7 @@ use super::repairs::{carry_out_best, event};
 use super::{breaks, ledger};
 use crate::database::along::{Along, Took};
 use crate::exit::{Exit, Failure};
+use crate::meter::Meter;
 use crate::model::repair::{Repair, RepairState};
 use crate::store::contract::{AlongEnds, Commit, Note, Receipt, RepairDetail};
 
@@ -92,6 +93,7 @@ pub(super) async fn apply(
         scope: &found.scope,
         run_id,
         at: note.at,
+        meter: &Meter::default(),
     };
     let mut answers = ask(session, &[&found.item], along).await?;
     let mut added = Added::default();
