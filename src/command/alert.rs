@@ -15,8 +15,10 @@ use crate::report::{
     RunReport, Summary, json,
 };
 use crate::settings::Settings;
-use crate::store::contract::Store;
+use crate::store::contract::{Outbox, Store};
 use crate::time::{Instant, Zone};
+
+use super::outbox;
 
 /// So many runs back a report is looked for.
 const RUNS_BACK: u32 = 20;
@@ -80,11 +82,12 @@ impl<'a> Channels<'a> {
 
     /// Tells every channel, and says in the report what became of it. A required one that was not reached makes the run
     /// end with 6, beside whatever else there is to tell.
-    pub(crate) async fn end<S: Store>(
+    pub(crate) async fn end<S: Store + Outbox>(
         &mut self,
         report: &mut RunReport,
         outside: &RunReport,
-        store: Option<&mut S>,
+        mut store: Option<&mut S>,
+        held: &[&str],
         now: Instant,
         is_hurried: bool,
     ) {
@@ -92,7 +95,7 @@ impl<'a> Channels<'a> {
             return;
         }
         self.is_told = true;
-        let before = match store {
+        let before = match store.as_deref_mut() {
             Some(store) => before(store, &report.run.id).await,
             None => Before::default(),
         };
@@ -107,7 +110,17 @@ impl<'a> Channels<'a> {
         let mut deliveries = Vec::new();
         for channel in self.channels {
             let begun = stopwatch();
-            let status = if is_due(channel, &notice, &before) {
+            let status = if channel.kind == Kind::Repairs {
+                match store.as_deref_mut() {
+                    // Whose source is not held, somebody else may be telling of.
+                    Some(store) if !held.is_empty() => {
+                        let patience = || left.checked_sub(begun()).is_some();
+                        outbox::deliver(store, channel, &client, held, &report.run, now, patience)
+                            .await
+                    }
+                    _ => Ok(DeliveryStatus::Quiet),
+                }
+            } else if is_due(channel, &notice, &before) {
                 let sending = deliver(channel, &notice, &client, now);
                 match tokio::time::timeout(left, sending).await {
                     Ok(Ok(())) => Ok(DeliveryStatus::Sent),
@@ -137,7 +150,7 @@ impl<'a> Channels<'a> {
     }
 
     /// Tells of a failure that left no report.
-    pub(crate) async fn fail<S: Store>(
+    pub(crate) async fn fail<S: Store + Outbox>(
         &mut self,
         failure: &Failure,
         run: RunInfo,
@@ -150,7 +163,7 @@ impl<'a> Channels<'a> {
         }
         let mut report = failed(failure, run);
         let outside = report.clone();
-        self.end(&mut report, &outside, store, now, is_hurried)
+        self.end(&mut report, &outside, store, &[], now, is_hurried)
             .await;
     }
 }
@@ -175,7 +188,6 @@ async fn deliver(
     client: &Result<Client, String>,
     now: Instant,
 ) -> Result<(), String> {
-    const MICROS_PER_SECOND: i64 = 1_000_000;
     let client = client.as_ref().map_err(Clone::clone)?;
     let url = channel.url.as_ref().map_err(Clone::clone)?;
     let run = &notice.report.run;
@@ -183,16 +195,13 @@ async fn deliver(
         Kind::Slack => client.send(&json(url, slack::body(notice, channel))).await,
         Kind::Webhook => {
             let link = channel.link_of(&run.id);
-            let mut message = json(url, webhook::body(notice, channel.max_rows, &link));
-            message.headers.push(("idempotency-key", run.id.clone()));
-            if let Some(secret) = &channel.secret {
-                let secret = secret.as_ref().map_err(Clone::clone)?;
-                let at = now.0 / MICROS_PER_SECOND;
-                let signature = webhook::signature(secret.expose(), at, &message.body);
-                message.headers.push(("paysweep-signature", signature));
-            }
-            client.send(&message).await
+            let body = webhook::body(notice, channel.max_rows, &link);
+            client
+                .send(&signed(channel, body, run.id.clone(), now)?)
+                .await
         }
+        // It is told of repairs, not of runs.
+        Kind::Repairs => Ok(()),
         Kind::Healthchecks => {
             let code = notice.report.outcome.exit.code();
             let url = ping::end(url.expose(), code, &run.id);
@@ -200,6 +209,25 @@ async fn deliver(
             client.send(&text(&url, ping::body(notice))).await
         }
     }
+}
+
+/// JSON with a key that makes a repetition harmless, and a signature where the channel has a secret.
+pub(super) fn signed(
+    channel: &Channel,
+    body: String,
+    key: String,
+    now: Instant,
+) -> Result<Message<'_>, String> {
+    const MICROS_PER_SECOND: i64 = 1_000_000;
+    let mut message = json(channel.url.as_ref().map_err(Clone::clone)?, body);
+    message.headers.push(("idempotency-key", key));
+    if let Some(secret) = &channel.secret {
+        let secret = secret.as_ref().map_err(Clone::clone)?;
+        let at = now.0 / MICROS_PER_SECOND;
+        let signature = webhook::signature(secret.expose(), at, &message.body);
+        message.headers.push(("paysweep-signature", signature));
+    }
+    Ok(message)
 }
 
 fn json(url: &Secret, body: String) -> Message<'_> {

@@ -15,7 +15,7 @@
 //! | `told` | what there is to tell: slices as they were judged, and failures |
 //! | [`compose`], `checks`, `lines` | the report of a run: outcome and exit code; what was proved; sums and lists |
 //! | [`deliver`] | where it is told: stdout and files |
-//! | `alert`, `metrics` | who else is told: channels, monitors |
+//! | `alert`, `outbox`, `metrics` | who else is told: channels of runs, and of repairs; monitors |
 //! | [`diff`] | `diff`: the same line without a memory |
 //! | [`breaks`], [`repairs`], `export`, [`runs`], `prune` | the human loop and history |
 //! | [`watermark`] | `watermark show`, `set`, `rewind` |
@@ -46,6 +46,7 @@ mod lines;
 mod metrics;
 pub mod migrate;
 mod others;
+mod outbox;
 mod outside;
 mod own_side;
 mod pin;

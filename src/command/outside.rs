@@ -6,7 +6,7 @@ use crate::cli::RunArgs;
 use crate::exit::Failure;
 use crate::report::RunReport;
 use crate::settings::Settings;
-use crate::store::contract::Store;
+use crate::store::contract::{Outbox, Store};
 
 use super::alert::Channels;
 use super::metrics::{self, Ended, Metrics};
@@ -50,23 +50,25 @@ impl<'a> Outside<'a> {
     }
 
     /// Tells the channels, and says in the report what became of it.
-    pub(super) async fn tell<S: Store>(
+    /// `held` are the sources that the run holds.
+    pub(super) async fn tell<S: Store + Outbox>(
         &mut self,
         report: &mut RunReport,
         job: &Job<'_>,
         store: Option<&mut S>,
+        held: &[&str],
         world: &World<'_>,
     ) {
         let seen = deliver::seen_outside(report, Some(job.settings)).into_owned();
         let is_hurried = job.interrupt.asked().is_some();
         let now = (world.clock)();
         self.channels
-            .end(report, &seen, store, now, is_hurried)
+            .end(report, &seen, store, held, now, is_hurried)
             .await;
     }
 
     /// Tells of a failure that left no report.
-    pub(super) async fn failed<S: Store>(
+    pub(super) async fn failed<S: Store + Outbox>(
         &mut self,
         failure: &Failure,
         job: &Job<'_>,

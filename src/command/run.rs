@@ -101,7 +101,7 @@ async fn open_and_run(
             }
             let mut report = tell(&told, job, common, world);
             outside
-                .tell(&mut report, job, None::<&mut AnyStore>, world)
+                .tell(&mut report, job, None::<&mut AnyStore>, &[], world)
                 .await;
             outside.say_last_words(job, &report);
             deliver::deliver(&report, common, Some(settings), world)?;
@@ -213,8 +213,13 @@ async fn judge_and_tell<S: Store + Outbox>(
         told.ledger = Some(store.ledger_head().await?);
     }
     let mut report = tell(&told, job, common, world);
+    let held: Vec<&str> = if told.is_partial {
+        Vec::new()
+    } else {
+        claims.iter().map(|claim| claim.source.as_str()).collect()
+    };
     outside
-        .tell(&mut report, job, Some(&mut *store), world)
+        .tell(&mut report, job, Some(&mut *store), &held, world)
         .await;
     outside.say_last_words(job, &report);
     let delivered = deliver::deliver(&report, common, Some(job.settings), world);

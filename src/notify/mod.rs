@@ -32,6 +32,8 @@ words! {
         Webhook = "webhook",
         /// A monitor that waits for a sign of life.
         Healthchecks = "healthchecks",
+        /// JSON to any address, signed: every step of a repair by itself, until it is taken.
+        Repairs = "repairs",
     }
 }
 

@@ -19,6 +19,7 @@ use crate::database::sqlite_path;
 use crate::exit::{Exit, Failure};
 use crate::model::run::CompleteThrough;
 use crate::money::{Currency, NumberFormat};
+use crate::notify::Kind;
 use crate::processor::generic::{self, GenericRules, Part};
 use crate::processor::{DateOrder, Mode, ReadRules, ScopeRule};
 use crate::reconcile::rules::{Guards, Rules};
@@ -92,6 +93,21 @@ pub(super) fn read(
     if !intents.source.is_empty() && !names.contains(&intents.source.as_str()) {
         return Err(intents_table.error(format!("there is no source {:?}", intents.source)));
     }
+    let report = report(document, root.get("report").map(|it| it.named("[report]")))?;
+    let repairs = channels
+        .iter()
+        .find(|channel| channel.kind == Kind::Repairs);
+    if let (Some(channel), false) = (repairs, report.redact.is_empty()) {
+        return Err(document
+            .error(
+                0,
+                format!(
+                    "[notify.{}] is told of repairs, and [report] redact masks what they are about",
+                    channel.name
+                ),
+            )
+            .remedy("take one of both out"));
+    }
     Ok(Settings {
         path: path.to_owned(),
         digest: hex(&Sha256::digest(text.as_bytes())),
@@ -103,7 +119,7 @@ pub(super) fn read(
         repair,
         guards,
         freshness: freshness(root.get("freshness").map(|it| it.named("[freshness]")))?,
-        report: report(document, root.get("report").map(|it| it.named("[report]")))?,
+        report,
         channels,
     })
 }

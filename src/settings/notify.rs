@@ -57,6 +57,16 @@ fn channel(
         }
         Some(value) => Some(late(secret(document, &value, env))),
     };
+    if kind == Kind::Repairs {
+        for key in ["when", "max_rows", "link"] {
+            if let Some(value) = table.get(key) {
+                return Err(value
+                    .error("belongs to a channel that is told of runs")
+                    .why("this one is told of every step of a repair, each in a message of its own")
+                    .remedy("take the key out"));
+            }
+        }
+    }
     let mut when = vec![When::Breaks, When::Failure, When::Recovery];
     if let Some(value) = table.get("when") {
         if kind == Kind::Healthchecks {
@@ -126,7 +136,7 @@ fn address(
         });
         return Ok(late(read));
     }
-    if kind != Kind::Webhook {
+    if !matches!(kind, Kind::Webhook | Kind::Repairs) {
         return Err(value
             .error("is a secret, which does not belong into this file")
             .remedy("name where it stands, url = { env = \"…\" }, { file = \"…\" } or { credential = \"…\" }"));

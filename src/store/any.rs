@@ -3,8 +3,8 @@
 use super::contract::{
     AlongEnds, Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision,
     Freshness, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OldReports,
-    OperationSelection, Outbox, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd, RunRow,
-    RunStart, Settlement, Store, Unconfirmed,
+    OperationSelection, Outbox, Receipt, RepairClaim, RepairDetail, RepairFilter, RepairStep,
+    RunEnd, RunRow, RunStart, Settlement, Store, Unconfirmed,
 };
 use super::postgres::PostgresStore;
 use super::sqlite::SqliteStore;
@@ -85,5 +85,7 @@ delegate! { Outbox:
     fn claim_repair(id: &str, run_id: &str, note: &Note<'_>, ttl: Span) -> RepairClaim;
     fn claimed_repairs(sources: &[&str]) -> Vec<RepairDetail>;
     fn renew_repair(claim: &RepairClaim, ttl: Span) -> ();
+    fn undelivered(channel: &str, sources: &[&str], now: Instant, limit: u32) -> Vec<RepairStep>;
+    fn delivered(channel: &str, step: &RepairStep, run_id: &str, at: Instant) -> ();
     fn settle_repair(claim: &RepairClaim, how: Settlement<'_>, note: &Note<'_>) -> RepairDetail;
 }

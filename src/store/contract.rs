@@ -665,6 +665,17 @@ pub trait Store {
     async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure>;
 }
 
+/// A step of a repair that a channel is to be told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairStep {
+    /// The repair, in the state that it went into.
+    pub repair: RepairDetail,
+    /// The number of the step.
+    pub event_no: i64,
+    /// The step.
+    pub event: Event,
+}
+
 /// A repair that this process carries over into a table of the company's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairClaim {
@@ -744,6 +755,26 @@ pub trait Outbox {
 
     /// Holds a claim for `ttl` more. `Locked` when it was taken over.
     async fn renew_repair(&mut self, claim: &RepairClaim, ttl: Span) -> Result<(), Failure>;
+
+    /// Steps of repairs of these sources that a channel has not taken yet, in their order, at most so many. Told are the
+    /// steps that somebody may act on: every state but planned, claimed and confirmed. A channel that is new hears of what
+    /// happens from `now` on.
+    async fn undelivered(
+        &mut self,
+        channel: &str,
+        sources: &[&str],
+        now: Instant,
+        limit: u32,
+    ) -> Result<Vec<RepairStep>, Failure>;
+
+    /// A channel has taken a step.
+    async fn delivered(
+        &mut self,
+        channel: &str,
+        step: &RepairStep,
+        run_id: &str,
+        at: Instant,
+    ) -> Result<(), Failure>;
 
     /// Records how it went, and gives the claim back. `Locked` when it was taken over; then nothing was recorded.
     async fn settle_repair(

@@ -14,6 +14,7 @@
 //! | `chain` | the seal on every step of the ledger |
 //! | `claims` | repairs on their way into a table of the company's own |
 //! | `along` | repairs that such a table takes in a transaction of ours |
+//! | `deliveries` | steps of repairs that channels have taken |
 //! | `commit` | the one transaction of a run |
 //!
 //! # Decisions
@@ -31,6 +32,7 @@ mod breaks;
 mod chain;
 mod claims;
 mod commit;
+mod deliveries;
 mod intents;
 mod lease;
 mod ledger;
@@ -46,8 +48,8 @@ use self::engine::{Database, Engine, Repeat};
 use super::contract::{
     AlongEnds, Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision,
     Freshness, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OldReports,
-    OperationSelection, Outbox, Outcome, Receipt, RepairClaim, RepairDetail, RepairFilter, RunEnd,
-    RunRow, RunStart, Settlement, Store, Unconfirmed,
+    OperationSelection, Outbox, Outcome, Receipt, RepairClaim, RepairDetail, RepairFilter,
+    RepairStep, RunEnd, RunRow, RunStart, Settlement, Store, Unconfirmed,
 };
 use crate::database::along::Along;
 use crate::exit::{Exit, Failure};
@@ -475,6 +477,34 @@ impl<D: Database> Outbox for SqlStore<D> {
         self.database
             .write("renewing a claim", Repeat::Harmless, async |session| {
                 claims::renew(session, claim, ttl).await
+            })
+            .await
+    }
+
+    async fn undelivered(
+        &mut self,
+        channel: &str,
+        sources: &[&str],
+        now: Instant,
+        limit: u32,
+    ) -> Result<Vec<RepairStep>, Failure> {
+        self.database
+            .write("looking for news", Repeat::Harmless, async |session| {
+                deliveries::undelivered(session, channel, sources, now, limit).await
+            })
+            .await
+    }
+
+    async fn delivered(
+        &mut self,
+        channel: &str,
+        step: &RepairStep,
+        run_id: &str,
+        at: Instant,
+    ) -> Result<(), Failure> {
+        self.database
+            .write("recording a delivery", Repeat::Harmless, async |session| {
+                deliveries::delivered(session, channel, step, run_id, at).await
             })
             .await
     }

@@ -730,3 +730,117 @@ fn a_container_leaves_its_last_words() {
             <= 4096
     );
 }
+
+// ---------------------------------------------------------------- repairs
+
+const REPAIRS: &str =
+    "[notify.ledger]\nkind = \"repairs\"\nurl = { env = \"HOOK\" }\nsecret = { env = \"KEY\" }";
+
+/// (state, id of the repair, key of the message) of everything that was sent.
+fn steps(listener: &Listener) -> Vec<(String, String, String)> {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    listener
+        .drain()
+        .iter()
+        .map(|sent| {
+            let body = sent.json();
+            assert_eq!(body["schema"], "paysweep.repair", "{body}");
+            assert_eq!(body["repair"]["repair_origin"], "paysweep", "{body}");
+            assert!(
+                body["repair"]["age_seconds"].as_i64().expect("an age") > 0,
+                "{body}"
+            );
+            assert!(
+                sent.header("paysweep-signature").starts_with("t="),
+                "{sent:?}"
+            );
+            let repair = &body["repair"];
+            (
+                text(&repair["state"]),
+                text(&repair["id"]),
+                sent.header("idempotency-key").to_owned(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn each_step_of_a_repair_is_told_until_it_is_taken_and_never_again() {
+    crate::scene::on_both(|database| {
+        let listener = Listener::new();
+        let scene = Scene::behind()
+            .with(&format!("{REPAIRS}\n[repair]\nstatus_behind = \"propose\""))
+            .stored(database, "2m");
+        // A dry run has nobody to tell.
+        nightly_dry(&scene, &listener);
+        assert!(listener.drain().is_empty());
+        // Nobody takes it: it is tried within the run, and by the next one under the same key.
+        listener.answer(&[400]);
+        assert_eq!(nightly(&scene, 10, &listener).code, 1);
+        let first = steps(&listener);
+        assert_eq!(first.len(), 1, "{first:?}");
+        let (state, id, key) = first[0].clone();
+        assert_eq!((state.as_str(), key), ("proposed", format!("{id}.1")));
+        nightly(&scene, 11, &listener);
+        assert_eq!(steps(&listener), first);
+        nightly(&scene, 12, &listener);
+        assert_eq!(steps(&listener), []);
+        // What a person says is a step as well.
+        let told = scene.say(&format!(
+            "repairs approve {id} --reason ok --as-of 2026-03-12T07:00:00Z"
+        ));
+        assert_eq!(told.code, 0, "{told:?}");
+        let told = scene.say("repairs apply --as-of 2026-03-12T07:00:00Z");
+        assert_eq!(told.code, 0, "{told:?}");
+        nightly(&scene, 13, &listener);
+        let told = steps(&listener);
+        let wanted = [("approved", 2), ("applied", 3)];
+        let wanted: Vec<(String, String, String)> = wanted
+            .iter()
+            .map(|(state, step)| ((*state).to_owned(), id.clone(), format!("{id}.{step}")))
+            .collect();
+        assert_eq!(told, wanted);
+        nightly(&scene, 14, &listener);
+        assert_eq!(steps(&listener), []);
+    });
+}
+
+fn nightly_dry(scene: &Scene, listener: &Listener) {
+    let env = [("HOOK", listener.url.as_str()), ("KEY", "hush-hush")];
+    run(scene, &format!("run -q --dry-run --as-of {NOW}"), &env);
+}
+
+#[test]
+fn who_is_told_of_repairs_first_hears_of_no_old_ones_and_a_required_one_that_is_missed_is_told() {
+    let listener = Listener::new();
+    let scene = Scene::behind();
+    assert_eq!(scene.now("run").code, 1);
+    let config = std::fs::read_to_string(scene.path("paysweep.toml")).expect("a configuration");
+    scene.write(
+        "paysweep.toml",
+        &format!("{config}\n{REPAIRS}\nrequired = true\n"),
+    );
+    assert_eq!(nightly(&scene, 11, &listener).code, 0);
+    assert_eq!(steps(&listener), []);
+    scene.operations(
+        "ch_1,charge,succeeded,1000,EUR,2026-03-09T10:00:05Z,A\nch_2,charge,succeeded,700,EUR,2026-03-11T10:00:05Z,B\n",
+    );
+    scene.intents(
+        "A,charge,1000,EUR,pending,2026-03-09T10:00:00Z,\nB,charge,700,EUR,pending,2026-03-11T10:00:00Z,\n",
+    );
+    listener.answer(&[400]);
+    let told = nightly(&scene, 12, &listener);
+    assert_eq!(told.code, 6, "{told:?}");
+    assert_eq!(steps(&listener).len(), 1);
+    nightly(&scene, 13, &listener);
+    assert_eq!(steps(&listener).len(), 1);
+    let told = scene.say("check");
+    assert!(told.stdout.contains("notify ledger"), "{told:?}");
+    // Masked ids would be of no use to whoever acts on them.
+    scene.write(
+        "paysweep.toml",
+        &format!("{config}\n{REPAIRS}\n[report]\nredact = [\"intent_id\"]\n"),
+    );
+    let told = nightly(&scene, 14, &listener);
+    assert_eq!(told.code, 2, "{told:?}");
+}

@@ -33,6 +33,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         5,
         include_str!("../../../migrations/postgres/0005_prune.sql"),
     ),
+    (
+        6,
+        include_str!("../../../migrations/postgres/0006_deliveries.sql"),
+    ),
 ];
 
 /// The version of this program.

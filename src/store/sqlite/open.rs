@@ -26,6 +26,10 @@ const MIGRATIONS: &[(i32, &str)] = &[
     ),
     (4, include_str!("../../../migrations/sqlite/0004_pins.sql")),
     (5, include_str!("../../../migrations/sqlite/0005_prune.sql")),
+    (
+        6,
+        include_str!("../../../migrations/sqlite/0006_deliveries.sql"),
+    ),
 ];
 
 /// The `user_version` of this program.
