@@ -26,6 +26,7 @@ use crate::store::sqlite::SqliteStore;
 use crate::time::{Instant, Span};
 
 use super::breaks::pretty;
+use super::pin::Pinning;
 use super::prepare::Reads;
 use super::{World, frame, prepare};
 
@@ -349,7 +350,9 @@ async fn source_rows(
         rows.push(ok(&format!("{name} redrive"), told));
     }
     if let Reads::Api(profile) = &reads {
-        rows.extend(asked_rows(source, profile, now).await);
+        let (asked, account) = asked_rows(source, profile, now).await;
+        rows.extend(asked);
+        rows.extend(pin_row(settings, source, account.as_deref()).await);
         return;
     }
     let patterns: Vec<String> = source
@@ -389,29 +392,31 @@ async fn source_rows(
 const SKEW_MAX_SECONDS: i64 = 60;
 
 /// Whether a processor answers, knows the key, and says what time it is. Asks for one row of each list.
-async fn asked_rows(source: &SourceSettings, profile: &Arc<ApiProfile>, now: Instant) -> Vec<Row> {
+async fn asked_rows(
+    source: &SourceSettings,
+    profile: &Arc<ApiProfile>,
+    now: Instant,
+) -> (Vec<Row>, Option<String>) {
     let name = format!("source {}", source.name);
     let Some(access) = &source.access else {
-        return Vec::new();
+        return (Vec::new(), None);
     };
     let (rules, budget) = (source.read.clone(), Arc::new(Budget::new(None)));
     let account = match Account::new(Arc::clone(profile), rules, access, budget, Arc::default()) {
         Ok(account) => account,
-        Err(failure) => return vec![failed(&format!("{name} key"), &failure)],
+        Err(failure) => return (vec![failed(&format!("{name} key"), &failure)], None),
     };
     let mut rows = Vec::new();
+    let mut whose = None;
     match account.probe(now).await {
         Ok(probed) => {
+            whose.clone_from(&probed.account);
             let mode = match source.read.mode {
                 Some(processor::Mode::Test) => "test",
                 _ => "live",
             };
-            let whose = match probed.account.as_str() {
-                "" => String::new(),
-                account => format!(" account {account},"),
-            };
             let detail = format!(
-                "{} answers by profile {},{whose} {mode} mode; the key may read {}",
+                "{} answers by profile {}, {mode} mode; the key may read {}",
                 account.host(),
                 profile.name,
                 probed.lists.join(", ")
@@ -434,7 +439,31 @@ async fn asked_rows(source: &SourceSettings, profile: &Arc<ApiProfile>, now: Ins
         }
         Err(failure) => rows.push(failed(&format!("{name} api"), &failure)),
     }
-    rows
+    (rows, whose)
+}
+
+/// Whether the account and mode are those that the first run found. A store that is not there yet, or cannot be read, is told
+/// by its own row.
+async fn pin_row(
+    settings: &Settings,
+    source: &SourceSettings,
+    account: Option<&str>,
+) -> Option<Row> {
+    let name = format!("source {} account", source.name);
+    let compared = async {
+        let Ok(mut store) = super::store_to_read(settings).await else {
+            return Ok(None);
+        };
+        let mut pinning = Pinning::of(&mut store, source).await?;
+        if let Some(account) = account {
+            pinning.told(account)?;
+        }
+        Ok::<_, Failure>(Some(pinning.shown()))
+    };
+    match compared.await {
+        Ok(shown) => shown.map(|shown| ok(&name, shown)),
+        Err(failure) => Some(failed(&name, &failure)),
+    }
 }
 
 /// What is said about the company's own table.

@@ -79,6 +79,17 @@ impl Pinning {
         })
     }
 
+    /// What is pinned, and what would be, as people read it.
+    pub(super) fn shown(&self) -> String {
+        match &self.stored {
+            Some(_) => format!("pinned to {}", shown(&self.found)),
+            None => format!(
+                "nothing is pinned yet; the next run pins {}",
+                shown(&self.found)
+            ),
+        }
+    }
+
     /// What is to be remembered; `None` = that is what is stored.
     pub(super) fn to_write(&self) -> Option<&Pin> {
         (self.stored.as_ref() != Some(&self.found)).then_some(&self.found)
@@ -89,6 +100,18 @@ impl Pinning {
             .why("what the store holds of this source would be compared with the rows of somebody else, and every payment would be missing")
             .remedy("give it the key and settings that it had, or make it a source of its own; where it is meant, let go of what is pinned with `paysweep watermark repin`")
     }
+}
+
+/// A pin as people read it.
+pub(super) fn shown(pin: &Pin) -> String {
+    let mut text = format!("{} mode", pin.mode);
+    if !pin.account.is_empty() {
+        text.push_str(&format!(", account {}", pin.account));
+    }
+    if !pin.declared.is_empty() && pin.declared != pin.account {
+        text.push_str(&format!(", account = \"{}\"", pin.declared));
+    }
+    text
 }
 
 fn named(account: &str) -> String {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::cli::{CommonArgs, RepinArgs, WatermarkArgs, WatermarkCommand};
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, BreakClass, BreakDisposition, BreakState};
-use crate::model::run::{Pin, Watermark};
+use crate::model::run::Watermark;
 use crate::reconcile;
 use crate::report::Format;
 use crate::settings::{Settings, SourceSettings, Spans};
@@ -14,6 +14,7 @@ use crate::store::contract::{Claim, Note, RunEnd, RunStart, Store};
 use crate::time::{Instant, parse_point};
 
 use super::breaks::pretty;
+use super::pin::shown;
 use super::{World, prepare};
 
 /// `paysweep watermark …`.
@@ -234,18 +235,6 @@ async fn repin(
         ),
         None => format!("{name}: was not pinned; the next run pins what it finds\n"),
     })
-}
-
-/// A pin as people read it.
-fn shown(pin: &Pin) -> String {
-    let mut text = format!("{} mode", pin.mode);
-    if !pin.account.is_empty() {
-        text.push_str(&format!(", account {}", pin.account));
-    }
-    if !pin.declared.is_empty() && pin.declared != pin.account {
-        text.push_str(&format!(", account = \"{}\"", pin.declared));
-    }
-    text
 }
 
 fn refuse(is_forward: bool, from: Instant, to: Instant, now: Instant) -> Result<(), Failure> {

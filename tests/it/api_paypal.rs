@@ -82,7 +82,7 @@ fn the_two_rows_of_a_conversion_are_told_as_such_and_leave_nothing_open() {
     assert_eq!(told.code, 1, "{} {}", told.stdout, told.stderr);
     assert_eq!(
         breaks(&told),
-        ["status_behind P-1 T1\u{1f}T0006\u{1f}GBP"],
+        ["status_behind P-1 T1|T0006|GBP"],
         "{}",
         told.stdout
     );

@@ -184,3 +184,112 @@ fn a_file_of_another_form_is_refused() {
         told.stderr
     );
 }
+
+/// A list in pages by link, and files below their report.
+fn checkout(asked: &Asked, shelf: &Shelf) -> (u16, Value) {
+    if asked.path == "/reports" {
+        let page = usize::from(asked.of("pagination_token").is_some());
+        let rows = &shelf.lists["reports"];
+        let next = (page == 0).then(|| json!({"href": "/reports?pagination_token=next"}));
+        let half = rows.len() / 2;
+        let data = if page == 0 {
+            &rows[..half]
+        } else {
+            &rows[half..]
+        };
+        return (
+            200,
+            json!({"count": rows.len(), "limit": 100, "data": data, "_links": {"next": next}}),
+        );
+    }
+    match shelf.lists["files"]
+        .iter()
+        .find(|file| file["path"] == asked.path.as_str())
+    {
+        Some(file) => (200, file["text"].clone()),
+        None => (404, json!({})),
+    }
+}
+
+#[test]
+fn checkout_reports_by_date_range_are_read_with_all_of_their_files() {
+    const COLUMNS: &str = "Action Type,Action ID,Payment ID,Processed On,Processing Currency,Processing Currency Amount,Holding Currency,Holding Currency Amount,Breakdown Type,Reference\n";
+    let fake = Fake::with(Box::new(checkout));
+    let file = |run: &str, id: &str, day: i64, reference: &str| {
+        let row = format!(
+            "Capture,act_{id},pay_{id},2026-03-{day:02}T10:00:00.000,EUR,10.00,EUR,10.00,Capture,{reference}\n"
+        );
+        json!({"path": format!("/reports/{run}/files/{id}"), "text": format!("{COLUMNS}{row}")})
+    };
+    fake.put(
+        "files",
+        [
+            file("rpt_1", "file_a", 9, "ORD-9"),
+            file("rpt_1", "file_b", 10, "ORD-10"),
+            file("rpt_2", "file_c", 9, "by payout"),
+        ],
+    );
+    let report = |run: &str, from: &str, to: &str, tags: Value, files: &[&str]| {
+        let files: Vec<Value> = files
+            .iter()
+            .map(|id| json!({"id": id, "format": "CSV"}))
+            .collect();
+        json!({"id": run, "created_on": "2026-03-12T01:00:00.357+00:00", "type": "FinancialActions", "tags": tags, "from": from, "to": to,
+            "account": {"entity_id": "ent_1"}, "files": files})
+    };
+    fake.put(
+        "reports",
+        [
+            report(
+                "rpt_2",
+                "2026-03-01T00:00:00Z",
+                "2026-03-20T00:00:00Z",
+                json!(["payout_id:AB1"]),
+                &["file_c"],
+            ),
+            report(
+                "rpt_0",
+                "2026-03-01T00:00:00",
+                "2026-03-21T00:00:00",
+                json!([]),
+                &["file_c"],
+            ),
+            report(
+                "rpt_1",
+                "2026-03-06T00:00:00Z",
+                "2026-03-12T00:00:00Z",
+                json!([]),
+                &["file_a", "file_b"],
+            ),
+        ],
+    );
+    let scene = Scene::empty();
+    config(
+        &scene,
+        &fake,
+        "checkoutcom.reports",
+        "api_key = { file = \"key\" }\nzone = \"UTC\"\nrate_limit = 1000",
+    );
+    scene.write("key", KEY);
+    scene.intents(
+        "ORD-9,charge,1000,EUR,pending,2026-03-09T09:59:00Z,pay_file_a\nORD-10,charge,1000,EUR,pending,2026-03-10T09:59:00Z,pay_file_b\n",
+    );
+    let told = run(&scene);
+    assert_eq!(told.code, 1, "{} {}", told.stdout, told.stderr);
+    assert_eq!(after(&told), "2026-03-12T00:00:00Z", "{}", told.stdout);
+    assert_eq!(
+        breaks(&told)
+            .iter()
+            .filter(|line| line.starts_with("status_behind"))
+            .count(),
+        2,
+        "{}",
+        told.stdout
+    );
+    assert_eq!(
+        told.json()["sources"][0]["operations"],
+        2,
+        "{}",
+        told.stdout
+    );
+}

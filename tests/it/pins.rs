@@ -62,6 +62,13 @@ fn another_account_is_refused_until_a_person_lets_the_pin_go() {
         "nothing else of another account is read"
     );
     assert!(before.contains("clean"), "{before}");
+    let check = scene.say("check");
+    assert_ne!(check.code, 0, "{}", check.stdout);
+    assert!(
+        check.stdout.contains("FAIL  source shop account"),
+        "{}",
+        check.stdout
+    );
     // Meant all the same.
     assert_eq!(
         scene.say("watermark repin --reason moved").code,

@@ -43,6 +43,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         include_str!("../profiles/adyen.reports.toml"),
     ),
     (
+        "checkoutcom.reports",
+        include_str!("../profiles/checkoutcom.reports.toml"),
+    ),
+    (
         "gocardless.api",
         include_str!("../profiles/gocardless.api.toml"),
     ),

@@ -55,16 +55,19 @@ pub struct Reports {
 /// `[report_runs]`: reports that somebody has made, each about a stretch of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportRuns {
-    /// Index of the list of them. Its columns: `type`, `status`, `from` and `to` (the half-open stretch), `created`, `file`.
+    /// Index of the list of them. Its columns: `id`, `type`, `from` and `to` (the half-open stretch, with a zone), `created`, and
+    /// `files`: one object, or a list of them.
     pub request: usize,
     /// What the types of those begin with that are read.
     pub kind: String,
-    /// The status of those that are ready.
-    pub done: String,
-    /// The host of their files.
-    pub base: String,
-    /// Where one is, with `{}` for the id of its file.
+    /// Words that columns of those have to hold.
+    pub when: Vec<(String, Vec<String>)>,
+    /// The host of their files; `None` = that of the list.
+    pub base: Option<String>,
+    /// Where a file is, with `{}` for its id and `{run}` for that of the report.
     pub path: String,
+    /// Where a file has its id.
+    pub file: String,
 }
 
 /// `[account]`: where the processor says whose account is read.
@@ -503,9 +506,14 @@ impl Compiler<'_> {
             report_runs: Some(ReportRuns {
                 request: self.named("report_runs", &told.request, &requests)?,
                 kind: told.kind,
-                done: told.done,
+                when: told
+                    .when
+                    .into_iter()
+                    .map(|(column, words)| (column, words.0))
+                    .collect(),
                 base: told.base,
                 path: told.path,
+                file: told.files,
             }),
             account: match wire.account {
                 Some(account) => Some(self.account(account, &requests)?),

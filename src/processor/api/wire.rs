@@ -64,9 +64,10 @@ pub(super) struct ReportRunsWire {
     pub request: String,
     #[serde(rename = "type")]
     pub kind: String,
-    pub done: String,
-    pub base: String,
+    pub when: BTreeMap<String, OneOrMany<String>>,
+    pub base: Option<String>,
     pub path: String,
+    pub files: String,
     pub rows: String,
 }
 

@@ -126,15 +126,14 @@ impl Account {
                 Failure::rejected(format!("{}: http.base {what}", profile.rows.name))
             })?,
         };
-        let files = match &profile.report_runs {
-            None => None,
-            Some(runs) => {
-                let base = match &access.base {
-                    Some(base) => base.clone(),
-                    None => Base::parse(&runs.base).map_err(|what| {
-                        Failure::rejected(format!("{}: report_runs.base {what}", profile.name))
-                    })?,
-                };
+        let elsewhere = profile.report_runs.as_ref();
+        let files = match (elsewhere.and_then(|runs| runs.base.as_ref()), &access.base) {
+            // Who names another host means it for everything.
+            (None, _) | (Some(_), Some(_)) => None,
+            (Some(base), None) => {
+                let base = Base::parse(base).map_err(|what| {
+                    Failure::rejected(format!("{}: report_runs.base {what}", profile.name))
+                })?;
                 let manners = manners(&profile, &rules, access);
                 Some(Arc::new(Http::new(
                     base,
@@ -273,7 +272,7 @@ impl Account {
     /// Asks for one row of each list: whether somebody answers, whether the key may read it, and of which mode it is.
     pub async fn probe(&self, now: Instant) -> Result<Probed, Failure> {
         let mut probed = Probed {
-            account: self.identify().await?.unwrap_or_default(),
+            account: self.identify().await?,
             ..Probed::default()
         };
         if let (Some(reports), Some(first)) = (&self.profile.reports, self.first_report) {
@@ -298,8 +297,8 @@ impl Account {
                 .first_page(&job)
                 .await
                 .map_err(|trouble| trouble.failure(false))?;
-            if probed.account.is_empty() {
-                probed.account = std::mem::take(&mut list.account);
+            if !list.account.is_empty() {
+                probed.account = Some(std::mem::take(&mut list.account));
             }
             if self.has_report_runs() {
                 probed.date = probed.date.or(date);
@@ -467,8 +466,8 @@ impl Account {
 /// What one row of each list has shown.
 #[derive(Debug, Default)]
 pub struct Probed {
-    /// As the processor calls the account; empty = it does not say, or not to this key.
-    pub account: String,
+    /// As the processor calls the account; empty = it does not say that to this key; `None` = it never does.
+    pub account: Option<String>,
     /// Paths that may be read.
     pub lists: Vec<String>,
     /// The processor's clock, where it told it.

@@ -4,8 +4,11 @@
 //! a gap from the beginning of the window; a report behind a gap is not read, and where none begins in time nothing is called
 //! absent. A report is read by the profile of its file and just as strictly.
 
+use serde_json::Value;
+
 use crate::exit::{Exit, Failure};
-use crate::processor::api::cells::{Cells, instant};
+use crate::processor::api::cells::{Cells, instant, text};
+use crate::processor::api::spec::ReportRuns;
 use crate::source::feed::{Asked, Feed};
 use crate::source::http::{Ask, To};
 use crate::time::Instant;
@@ -20,7 +23,8 @@ struct Ready {
     to: Instant,
     created: Instant,
     kind: String,
-    file: String,
+    run: String,
+    files: Vec<String>,
 }
 
 impl Account {
@@ -31,9 +35,10 @@ impl Account {
 
     /// Downloads the reports that cover a window without a gap, as far as they do.
     pub async fn read_report_runs(&self, from: Instant, to: Instant) -> Result<Feed, Failure> {
-        let (Some(spec), Some(files)) = (&self.profile.report_runs, &self.files) else {
+        let Some(spec) = &self.profile.report_runs else {
             unreachable!("it was asked whether there are any");
         };
+        let files = self.files.as_ref().unwrap_or(&self.http);
         let job = Job {
             slice: 0,
             request: spec.request,
@@ -48,7 +53,7 @@ impl Account {
         let ready: Vec<Ready> = list
             .rows
             .iter()
-            .filter_map(|row| ready(row, &spec.kind, &spec.done))
+            .filter_map(|row| ready(row, spec))
             .collect();
         let chosen = chosen(&ready, from, to);
         let mut feed = Feed {
@@ -57,30 +62,33 @@ impl Account {
         };
         let mut covered = from;
         let mut broken = None;
-        for report in &chosen {
-            let ask = Ask {
-                label: format!("GET {}", spec.path),
-                to: To::Path(spec.path.replace("{}", &in_path(&report.file))),
-                query: Vec::new(),
-            };
-            match files.download(&ask, &self.budget).await {
-                Ok(bytes) => {
-                    let name = format!("{} {}", report.kind, report.file);
-                    self.add(name, &bytes, &mut feed)?;
-                    covered = report.to;
-                }
-                Err(trouble) if trouble.is_final() => return Err(trouble.failure(true)),
-                Err(trouble) => {
-                    broken = Some(trouble.failure(true));
-                    break;
+        'reports: for report in &chosen {
+            // One of several files is no report.
+            let mut parts = Vec::new();
+            for file in &report.files {
+                let path = spec.path.replace("{run}", &in_path(&report.run));
+                let ask = Ask {
+                    label: format!("GET {}", spec.path),
+                    to: To::Path(path.replace("{}", &in_path(file))),
+                    query: Vec::new(),
+                };
+                match files.download(&ask, &self.budget).await {
+                    Ok(bytes) => parts.push((format!("{} {file}", report.kind), bytes)),
+                    Err(trouble) if trouble.is_final() => return Err(trouble.failure(true)),
+                    Err(trouble) => {
+                        broken = Some(trouble.failure(true));
+                        break 'reports;
+                    }
                 }
             }
+            for (name, bytes) in parts {
+                self.add(name, &bytes, &mut feed)?;
+            }
+            covered = report.to;
         }
         if chosen.is_empty() && from < to {
-            let failure = Failure::new(
-                Exit::Incomplete,
-                format!("no report of type {}… covers {from}", spec.kind),
-            );
+            let what = format!("no report of type {}… covers {from}", spec.kind);
+            let failure = Failure::new(Exit::Incomplete, what);
             broken = Some(
                 failure
                     .why("reports are only looked up, never made, and what none of them covers cannot be called absent")
@@ -100,20 +108,31 @@ impl Account {
 }
 
 /// A row of the list of reports, where it is one that is ready.
-fn ready(row: &Cells, kind: &str, done: &str) -> Option<Ready> {
+fn ready(row: &Cells, spec: &ReportRuns) -> Option<Ready> {
     let of = |name: &str| {
         let found = row.iter().find(|(known, _)| known == name);
         found.map_or("", |(_, text)| text.as_str())
+    };
+    let files: Value = serde_json::from_str(of("files")).ok()?;
+    let files: Vec<String> = match &files {
+        Value::Array(files) => files.iter().map(|file| text(file, &[&spec.file])).collect(),
+        file => vec![text(file, &[&spec.file])],
     };
     let report = Ready {
         from: instant(of("from"))?,
         to: instant(of("to"))?,
         created: instant(of("created"))?,
         kind: of("type").to_owned(),
-        file: of("file").to_owned(),
+        run: of("id").to_owned(),
+        files,
     };
-    let is_one = report.kind.starts_with(kind) && of("status") == done && !report.file.is_empty();
-    (is_one && report.from < report.to).then_some(report)
+    let has_files = !report.files.is_empty() && report.files.iter().all(|file| !file.is_empty());
+    let is_one = report.kind.starts_with(&spec.kind)
+        && spec
+            .when
+            .iter()
+            .all(|(column, words)| words.iter().any(|word| word == of(column)));
+    (is_one && has_files && report.from < report.to).then_some(report)
 }
 
 /// Of all reports those that follow each other without a gap: at each place the one that reaches furthest, and of equal ones the
@@ -125,7 +144,7 @@ fn chosen(ready: &[Ready], from: Instant, to: Instant) -> Vec<Ready> {
         let next = ready
             .iter()
             .filter(|report| report.from <= covered && covered < report.to)
-            .max_by_key(|report| (report.to, report.created, &report.file));
+            .max_by_key(|report| (report.to, report.created, &report.run));
         let Some(next) = next else { break };
         covered = next.to;
         chosen.push(next.clone());
@@ -144,11 +163,12 @@ mod tests {
             to: Instant(to),
             created: Instant(created),
             kind: "k".to_owned(),
-            file: format!("{from}-{to}-{created}"),
+            run: format!("{from}-{to}-{created}"),
+            files: Vec::new(),
         };
         let names = |ready: &[Ready], from: i64, to: i64| -> Vec<String> {
             let chosen = chosen(ready, Instant(from), Instant(to));
-            chosen.into_iter().map(|report| report.file).collect()
+            chosen.into_iter().map(|report| report.run).collect()
         };
         let all = [
             report(0, 10, 1),
