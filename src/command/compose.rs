@@ -51,9 +51,11 @@ pub fn report(told: &Told, facts: &RunFacts<'_>, common: &CommonArgs) -> RunRepo
         .iter()
         .flat_map(|slice| &slice.outcome.findings)
         .collect();
+    // What a run found that could not tell it is news to everybody.
+    let is_untold = |item: &Break| told.carried.runs.contains(&item.first_seen_run);
     let line = |item: &Break, is_new: bool, also: &[String]| BreakLine {
         item: item.clone(),
-        is_new,
+        is_new: is_new || is_untold(item),
         age_seconds: facts.as_of.seconds_since(item.first_seen_at).max(0),
         also_operations: also.to_vec(),
     };

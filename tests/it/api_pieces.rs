@@ -206,3 +206,20 @@ fn runs_that_judged_a_piece_are_listed() {
         "{outcomes:?}"
     );
 }
+
+#[test]
+fn what_an_earlier_piece_found_is_news_once() {
+    let (_fake, scene) = world("max_window = \"5d\"");
+    scene.intents("ORD-1,charge,900,USD,succeeded,2026-03-09T09:59:00Z,\n");
+    for (line, code, is_new) in [("--fail-on new", 1, true), ("--fail-on new", 0, false)] {
+        let told = run(&scene, line);
+        assert_eq!(told.code, code, "{} {}", told.stdout, told.stderr);
+        let report = told.json();
+        let breaks = report["breaks"].as_array().expect("a list");
+        let mismatch = breaks
+            .iter()
+            .find(|entry| entry["class"] == "amount_mismatch");
+        let mismatch = mismatch.unwrap_or_else(|| panic!("{}", told.stdout));
+        assert_eq!(mismatch["new"], is_new, "{}", told.stdout);
+    }
+}
