@@ -750,7 +750,7 @@ fn tables() -> Vec<(&'static str, String, Vec<&'static str>)> {
         (
             "/properties/repair",
             end("[repair]\nzzzz = 1"),
-            no_repair.chain(["redrive"]).collect(),
+            no_repair.collect(),
         ),
         (
             "/properties/repair/properties/apply",
