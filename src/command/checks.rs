@@ -167,7 +167,7 @@ fn balance_check(slice: &Slice) -> Option<Check> {
         None => (
             CheckStatus::Pass,
             format!(
-                "verified: the running balance of {rows} rows ties out, so none is missing between the first and the last"
+                "verified: the running balance of {rows} rows ties out; rows that were missing in between would have to cancel each other out"
             ),
         ),
         Some((name, facts)) => (

@@ -4,7 +4,7 @@
 //! rows are joined by their balances, whatever their order: the balance before a row has to be the balance after another
 //! one, for all but the first row. One series for each account and currency. Rows that have not moved money, and rows
 //! without a balance, take no part. Where people leave rows out of a format as they please, a series that breaks off proves
-//! nothing; one that joins proves that no row between its ends is missing.
+//! nothing; one that joins proves that what is missing between its ends, if anything, cancels itself out.
 
 use std::collections::BTreeMap;
 

@@ -1579,7 +1579,7 @@ fn what_a_profile_leaves_open_is_typed_behind_diff_and_what_it_says_is_not() {
 }
 
 #[test]
-fn a_running_balance_of_a_download_proves_that_it_is_whole_or_nothing() {
+fn a_running_balance_of_a_download_ties_out_or_proves_nothing() {
     let head = "Date,Time,TimeZone,Type,Status,Currency,Gross,Fee,Net,Transaction ID,Invoice Number,Balance";
     let row = |n: u32, status: &str, net: &str, balance: &str| {
         format!(
