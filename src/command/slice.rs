@@ -279,7 +279,7 @@ pub(super) async fn slice<S: Store + Outbox>(
             .state(stays));
     }
     let mut hand = interrupt
-        .or(carry::ready(job, &outcome))
+        .or(Box::pin(carry::ready(job, &outcome)))
         .await
         .flatten()
         .map_err(|failure| failure.state(stays.clone()))?;

@@ -104,10 +104,7 @@ async fn commit_with(
     let mut earlier: Option<Receipt> = None;
     database
         .write("committing", repeat, async |session| {
-            let along = match &mut along {
-                Some(along) => Some(&mut **along as &mut dyn Along),
-                None => None,
-            };
+            let along = along.as_mut().map(|along| &mut **along as &mut dyn Along);
             let receipt = commit::commit(session, claim, commit, along).await?;
             if let (Outcome::AlreadyCommitted, Some(ours)) = (receipt.outcome, &earlier) {
                 return Ok(ours.clone());
