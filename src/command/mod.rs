@@ -29,6 +29,7 @@
 mod alert;
 pub mod breaks;
 mod carry;
+mod catch_up;
 pub mod check;
 mod checks;
 pub mod compose;

@@ -12,7 +12,7 @@ use crate::model::repair::{Repair, RepairState};
 use crate::model::run::{Basis, Watermark, Window};
 use crate::money::Money;
 use crate::reconcile::rules::Frame;
-use crate::reconcile::{self, Outcome};
+use crate::reconcile::{self, Outcome, Spent};
 use crate::source::api::Account;
 use crate::source::feed::{Asked, Feed};
 use crate::store::contract::{
@@ -168,6 +168,7 @@ pub(super) async fn slice<S: Store + Outbox>(
     claim: Option<&Claim>,
     told: &Told,
     ahead: &mut Ahead,
+    spent: &mut Spent,
     progress: &mut Progress,
 ) -> Result<Slice, Failure> {
     let Read {
@@ -271,13 +272,14 @@ pub(super) async fn slice<S: Store + Outbox>(
     let money_of = |repair: &Repair| money_of(repair, &outcome);
     let intents = outcome.intent_tally.read;
     if let Some(exceeded) =
-        reconcile::guard(&prepared.rules, &outcome.repairs, &money_of, intents, 0)
+        reconcile::guard(&prepared.rules, &outcome.repairs, &money_of, intents, spent)
     {
         return Err(Failure::new(Exit::Refused, format!("source {}: a guard stopped the run: {exceeded}", source.name))
             .why("so many repairs at once are usually a wrong mapping, not so many real differences")
             .remedy("look at the plan with `paysweep run --dry-run`; raise the limit in [guards] if it is right")
             .state(stays));
     }
+    spent.add(&outcome.repairs, &money_of, intents);
     let mut hand = interrupt
         .or(Box::pin(carry::ready(job, &outcome)))
         .await

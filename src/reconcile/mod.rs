@@ -20,6 +20,7 @@
 //! | `plan` | breaks with ids and evidence, and the repairs that policy allows |
 //! | [`policy`] | under which conditions is a repair written, and applied? |
 //! | [`redrive`] | when may an intent be proposed to be sent again? |
+//! | `guard` | is a plan too much to be true? |
 //! | `tally` | do counts and sums add up? |
 //! | [`bridge`] | why do the two sides differ? |
 //! | [`explain`] | which rung found whom, and what differed? |
@@ -32,6 +33,7 @@ mod absence;
 pub mod bridge;
 mod component;
 pub mod explain;
+mod guard;
 mod judge;
 mod keys;
 mod ladder;
@@ -64,7 +66,8 @@ use component::{Component, Scope};
 use keys::{Components, Keys};
 use rules::{Frame, Rules};
 
-pub use plan::{break_id, guard};
+pub use guard::{Spent, guard};
+pub use plan::break_id;
 
 /// What is known of an operation from earlier runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -223,3 +223,25 @@ fn what_an_earlier_piece_found_is_news_once() {
         assert_eq!(mismatch["new"], is_new, "{}", told.stdout);
     }
 }
+
+#[test]
+fn guards_count_over_all_pieces_of_a_run() {
+    let (_fake, scene) = world("max_window = \"5d\"");
+    let text = std::fs::read_to_string(scene.path("paysweep.toml")).expect("a configuration");
+    scene.write(
+        "paysweep.toml",
+        &format!("{text}\n[guards]\nmax_repairs = 2\n"),
+    );
+    let told = run(&scene, "");
+    assert_eq!(told.code, 4, "{} {}", told.stdout, told.stderr);
+    assert!(
+        told.stderr.contains("3 repairs are planned"),
+        "{}",
+        told.stderr
+    );
+    assert_eq!(
+        mark(&scene),
+        "2026-03-19T00:00:00Z",
+        "what was written before stands"
+    );
+}

@@ -8,8 +8,8 @@ use crate::world::{World, check_all, expected};
 use paysweep::model::breaks::{BreakClass, CloseAs};
 use paysweep::model::repair::Repair;
 use paysweep::money::{Currency, Money};
-use paysweep::reconcile::guard;
 use paysweep::reconcile::lifecycle::{Cell, Local, Processor, cell, markdown};
+use paysweep::reconcile::{Spent, guard};
 
 #[test]
 fn a_linked_pair_is_judged_by_the_decision_table() {
@@ -2114,8 +2114,13 @@ fn a_plan_beyond_a_guard_is_told_with_its_figures() {
     let intents = run.outcome.intent_tally.read;
     let eur = Currency::parse("EUR").expect("a code");
     let money = |_: &Repair| Some(Money::new(1000, eur));
-    let told =
-        |world: &World, before| guard(&world.rules, &run.outcome.repairs, &money, intents, before);
+    let told = |world: &World, repairs| {
+        let before = Spent {
+            repairs,
+            ..Spent::default()
+        };
+        guard(&world.rules, &run.outcome.repairs, &money, intents, &before)
+    };
     assert_eq!(told(&world, 0), None);
     assert_eq!(told(&world, 175), None);
     assert!(told(&world, 176).is_some());
@@ -2126,6 +2131,17 @@ fn a_plan_beyond_a_guard_is_told_with_its_figures() {
     assert_eq!(told(&world, 0), None);
     world.rules.guards.max_amount.insert(eur, 24_999);
     assert!(told(&world, 0).is_some());
+    // What the same run spent before counts, in rows and in money.
+    world.rules.guards.max_amount.insert(eur, 49_999);
+    let mut spent = Spent::default();
+    let guarded = |spent: &Spent| guard(&world.rules, &run.outcome.repairs, &money, intents, spent);
+    assert_eq!(guarded(&spent), None);
+    spent.add(&run.outcome.repairs, &money, intents);
+    assert_eq!(
+        (spent.repairs, spent.intents, spent.sums[&eur]),
+        (25, 25, 25_000)
+    );
+    assert!(guarded(&spent).is_some());
 }
 
 #[test]
