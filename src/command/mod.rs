@@ -117,7 +117,7 @@ pub async fn execute(cli: &Cli, world: &mut World<'_>) -> Result<Exit, Failure> 
     let common = &cli.common;
     match &cli.command {
         Command::Run(arguments) => Box::pin(run::execute(arguments, common, world)).await,
-        Command::Diff(arguments) => diff::execute(arguments, common, world).await,
+        Command::Diff(arguments) => Box::pin(diff::execute(arguments, common, world)).await,
         other => {
             let interrupt = world.interrupt.clone();
             match Box::pin(interrupt.or(short(other, common, world))).await {
