@@ -41,14 +41,16 @@ pub(crate) async fn execute(
     };
     let found = store.old_reports(before).await.map_err(untouched)?;
     let mut removed = 0;
-    while !common.dry_run {
-        let step = store
-            .prune_runs(before, now, REPORTS_PER_STEP)
-            .await
-            .map_err(|failure| failure.state(format!("{removed} reports were removed")))?;
-        removed += step;
-        if step == 0 {
-            break;
+    if !common.dry_run {
+        loop {
+            let step = store
+                .prune_runs(before, now, REPORTS_PER_STEP)
+                .await
+                .map_err(|failure| failure.state(format!("{removed} reports were removed")))?;
+            removed += step;
+            if step == 0 {
+                break;
+            }
         }
     }
     let text = match common.format() {
