@@ -62,8 +62,7 @@ impl Redrive {
             Some(window) => Span(
                 (window.0 / 10 * USABLE_TENTHS)
                     .min(window.0.saturating_sub(MARGIN.0))
-                    .min(LONGEST.0)
-                    .max(0),
+                    .clamp(0, LONGEST.0),
             ),
         };
         first_attempt_at.plus(usable).minus(CLOCK_SKEW)

@@ -24,7 +24,7 @@ const KEY: &str = "sk_test_canary41d0b7";
 
 /// The other Stripe on the loopback address alone, at a port that it tells, without its file in the folder for temporary
 /// files; it ends with its standard input.
-const LAUNCHER: &str = r#"
+const LAUNCHER: &str = r"
 import os, socket, sys, threading
 from aiohttp import web
 from localstripe import resources, server
@@ -35,7 +35,7 @@ sock.bind((sys.argv[1], 0))
 sock.listen(64)
 print(sock.getsockname()[1], flush=True)
 web.run_app(server.app, sock=sock, print=None, access_log=None)
-"#;
+";
 
 /// The interpreter that has it; `None` = it is not installed.
 fn python() -> Option<PathBuf> {

@@ -124,7 +124,7 @@ impl Encode<'_, Postgres> for Column {
 /// The values of one statement, column by column.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
-    columns: Vec<Column>,
+    list: Vec<Column>,
     /// Where the next value goes.
     at: usize,
     bytes: usize,
@@ -132,8 +132,8 @@ pub(crate) struct Columns {
 
 impl Columns {
     fn add(&mut self, kind: Kind, bytes: Option<&[u8]>) {
-        match self.columns.get_mut(self.at) {
-            None => self.columns.push(Column::new(kind, bytes)),
+        match self.list.get_mut(self.at) {
+            None => self.list.push(Column::new(kind, bytes)),
             Some(column) => {
                 debug_assert_eq!(column.kind, kind, "a column holds one kind of value");
                 column.add(bytes);
@@ -206,8 +206,8 @@ pub(super) async fn write(
             unreachable!("what began as columns stays columns");
         };
         // Something has to say how many rows there are.
-        if values.columns.iter().all(|column| !column.is_array)
-            && let Some(first) = values.columns.first_mut()
+        if values.list.iter().all(|column| !column.is_array)
+            && let Some(first) = values.list.first_mut()
         {
             first.become_array();
         }
@@ -217,9 +217,9 @@ pub(super) async fn write(
     let (mut values, mut to) = pack(0);
     let mut from = 0;
     while from < count {
-        let sql = sql(bulk, &values.columns);
+        let sql = sql(bulk, &values.list);
         let mut arguments = PgArguments::default();
-        for column in values.columns {
+        for column in values.list {
             arguments
                 .add(column)
                 .map_err(|error| super::failure::failure(doing, &sqlx::Error::Encode(error)))?;
