@@ -76,10 +76,11 @@ pub async fn report(
 ) -> Result<Exit, Failure> {
     let settings = super::settings(common, world)?;
     let mut store = super::store_to_read(&settings).await?;
-    let row = store
-        .run(super::typed_id(&arguments.run)?)
-        .await
-        .map_err(unwritten)?;
+    let row = match super::typed_id(&arguments.run)? {
+        "latest" => latest(&mut store).await,
+        id => store.run(id).await,
+    }
+    .map_err(unwritten)?;
     let json = row.report_json.ok_or_else(|| match row.report_pruned_at {
         Some(at) => Failure::rejected(format!("the report of run {} was pruned at {at}", row.run_id))
             .why("`paysweep runs prune` forgets old reports; breaks, repairs and their ledger stay")
@@ -90,6 +91,20 @@ pub async fn report(
     })?;
     show_again(&json, common, &settings, world)?;
     Ok(Exit::Ok)
+}
+
+/// So many runs back the latest one that compared something is looked for.
+const RUNS_BACK: u32 = 1_000;
+
+/// The latest run that compared something. What a person does to a source by hand is a run in the history, and no report.
+async fn latest(store: &mut impl Store) -> Result<RunRow, Failure> {
+    let found = store.runs(RUNS_BACK).await?;
+    let compared = found
+        .iter()
+        .find(|row| row.command == "run" && row.finished_at.is_some() && row.outcome != "piece");
+    store
+        .run(compared.map_or("latest", |row| row.run_id.as_str()))
+        .await
 }
 
 /// Shows a stored report in the form that is asked for, and writes it to the files that are. No file of the

@@ -1226,6 +1226,11 @@ fn a_numbered_report_that_is_missing_between_two_runs_is_a_gap_until_a_person_ac
         assert_eq!(told.code, 0, "{told:?}");
         let told = scene.say("run --as-of 2026-03-10T07:00:00Z");
         assert_ne!(told.code, 4, "{told:?}");
+        // What is done by hand leaves no report, and is not taken for the latest one.
+        let report = scene.say("report latest").stdout;
+        let repin = scene.say("watermark repin --source shop --yes --reason x");
+        assert_eq!(repin.code, 0, "{repin:?}");
+        assert_eq!(scene.say("report latest").stdout, report);
         // From here on the series is followed again.
         scene.write("batch_11.csv", &rows.replace("ch_1", "ch_11"));
         std::fs::remove_file(scene.path("batch_9.csv")).expect("removed");
