@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`run`] | `run`: the straight line over all sources |
 //! | `slice` | one source of it, from its watermark to its commit |
+//! | `catch_up` | a long way of an API source, slice by slice |
 //! | `outside` | whom a run tells beside its report |
 //! | `prepare` | each source with its profile, the files of both sides |
 //! | `own_side` | our own side: a file, the store's table, or the company's |
 //! | `others` | what other sources show and tell of the same intents |
 //! | `carry` | repairs on their way into the company's own table |
+//! | `pin` | whose account a source reads, found again or refused |
 //! | `frame` | window, coverage, where the watermark goes |
 //! | [`gather`] | both sides of a slice, complete for their keys |
 //! | `second_look` | single rows that are asked for by their id |
@@ -18,7 +20,7 @@
 //! | `alert`, `outbox`, `metrics` | who else is told: channels of runs, and of repairs; monitors |
 //! | [`diff`] | `diff`: the same line without a memory |
 //! | [`breaks`], [`repairs`], `export`, [`runs`], `prune` | the human loop and history |
-//! | [`watermark`] | `watermark show`, `set`, `rewind` |
+//! | [`watermark`] | `watermark show`, `set`, `rewind`, `repin` |
 //! | [`intents`] | `intents import` |
 //! | `explain` | why a row matched, or what stopped it |
 //! | [`check`], [`status`] | is it set up right, is it up to date? |
