@@ -292,6 +292,9 @@ pub enum Command {
     /// The runs there were
     #[command(subcommand)]
     Runs(RunsCommand),
+    /// What is stored of the processor's side
+    #[command(subcommand)]
+    Operations(OperationsCommand),
     /// Show a stored run again
     Report(ReportArgs),
     /// How far each source has been read
@@ -531,6 +534,17 @@ pub enum RunsCommand {
     },
 }
 
+/// `paysweep operations …`
+#[derive(Debug, Subcommand)]
+pub enum OperationsCommand {
+    /// Forget old operations that are settled; their ids, links, breaks, repairs and the ledger stay
+    Prune {
+        /// Operations of this age and younger stay: 400d; default: [store] keep
+        #[arg(long, value_name = "SPAN", value_parser = span_parser)]
+        keep_within: Option<Span>,
+    },
+}
+
 /// `paysweep report`
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -644,6 +658,7 @@ impl Cli {
                 RepairsCommand::List | RepairsCommand::Show { .. } | RepairsCommand::Export { .. },
             )
             | Command::Runs(_)
+            | Command::Operations(_)
             | Command::Report(_)
             | Command::Watermark(WatermarkCommand::Show)
             | Command::Check
@@ -909,6 +924,7 @@ mod tests {
             "paysweep repairs revert 12ab --reason wrong",
             "paysweep runs show latest",
             "paysweep runs prune --keep-within 400d -n -f json",
+            "paysweep operations prune --keep-within 400d -n -f json",
             "paysweep report latest --format json",
             "paysweep watermark show",
             "paysweep watermark set 2026-03-01 --source a --yes --reason gap",

@@ -16,7 +16,7 @@ use crate::processor;
 use crate::processor::api::ApiProfile;
 use crate::processor::profile::Window;
 use crate::report::Format;
-use crate::settings::{IntentsKind, Settings, SourceSettings, StoreUrl};
+use crate::settings::{IntentsKind, Settings, SourceSettings, Spans, StoreUrl};
 use crate::source::api::Account;
 use crate::source::files;
 use crate::source::http::Budget;
@@ -28,7 +28,7 @@ use crate::time::{Instant, Span};
 use super::breaks::pretty;
 use super::pin::Pinning;
 use super::prepare::Reads;
-use super::{World, frame, prepare};
+use super::{World, frame, prepare, retention};
 
 struct Row {
     name: String,
@@ -340,6 +340,7 @@ async fn source_rows(
     } else {
         rows.push(ok(&format!("{name} watermark"), arithmetic));
     }
+    rows.extend(retention_row(settings, source, spans).await);
     retry_row(source, profile, settings.intents.retry_for, rows);
     if settings.repair.may_redrive {
         let told = match prepare::redrive(profile, spans) {
@@ -386,6 +387,39 @@ async fn source_rows(
         }
         Err(failure) => rows.push(failed(&format!("{name} files"), &failure)),
     }
+}
+
+/// Whether every operation that a run looks back at is still stored, and how far back they are kept. A store that is not there
+/// yet, or cannot be read, is told by its own row.
+async fn retention_row(settings: &Settings, source: &SourceSettings, spans: Spans) -> Option<Row> {
+    let name = format!("source {} retention", source.name);
+    let mut store = super::store_to_read(settings).await.ok()?;
+    let horizon = store.horizon(&source.name).await.ok()?;
+    let mark = store.watermark(&source.name).await.ok()?;
+    let (Some(horizon), Some(mark)) = (horizon, mark) else {
+        let reach = retention::reach(source).ok()?;
+        return settings.keep.map(|keep| {
+            ok(
+                &name,
+                format!("everything is stored; keep {keep}, and whatever happened within lookback {} + linking and payouts {reach} of the watermark, or is open", spans.lookback),
+            )
+        });
+    };
+    let back = mark.hi.minus(spans.lookback);
+    let rule = format!(
+        "watermark {} - lookback {} = {back} ≥ {horizon}, before which operations were forgotten",
+        mark.hi, spans.lookback
+    );
+    if back >= horizon {
+        return Some(ok(&name, rule));
+    }
+    let failure = Failure::rejected(format!("{rule}, does not hold"))
+        .why("no verdict is given about operations that are no longer stored")
+        .remedy(format!(
+            "lower lookback to at most {}",
+            Span(mark.hi.0 - horizon.0)
+        ));
+    Some(failed(&name, &failure))
 }
 
 /// How far the clock of this machine may be off: more, and nobody knows which rows are young.

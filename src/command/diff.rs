@@ -552,6 +552,7 @@ fn compare(mut side: Side, intents: Intents, question: &Question) -> Result<Slic
         as_of,
         window,
         low,
+        horizon: Instant::MIN,
         covered,
         others_covered: question
             .others

@@ -28,7 +28,7 @@ use crate::time::Instant;
 
 use super::World;
 use super::breaks::{event_json, event_line, pretty};
-use super::gather::{Gathered, Ours, Question, gather};
+use super::gather::{Gathered, Known, Ours, Question, gather};
 use super::prepare::Prepared;
 
 /// So many hex digits of a break's id are told.
@@ -51,6 +51,11 @@ pub(crate) async fn execute(
     let mut store = super::store_to_read(&settings).await?;
     let mut told = of_rows(&mut store, &settings, &names, id, now).await?;
     if told.is_empty() {
+        for name in &names {
+            if !store.claimed(name, &[id]).await?.is_empty() {
+                return Err(forgotten(id, name));
+            }
+        }
         // The id of a break stands for the rows that it names.
         let item = store
             .break_detail(id, now)
@@ -90,6 +95,15 @@ fn nothing(failure: Failure, id: &str, names: &[String]) -> Failure {
         ))
         .remedy("give an id in full, or the beginning of a break's id; rows are known once a run has read them")
         .state("nothing was written")
+}
+
+fn forgotten(id: &str, source: &str) -> Failure {
+    Failure::rejected(format!(
+        "operation {id} of {source} was seen, and is no longer stored"
+    ))
+    .why("`paysweep operations prune` forgot it, after it was settled")
+    .remedy("reports and repairs of that time still tell what became of it: paysweep runs list, paysweep repairs list")
+    .state("nothing was written")
 }
 
 /// One row, explained.
@@ -163,6 +177,7 @@ async fn of_rows(
             judges_unowned: true,
             as_of: now,
             fences: None,
+            known: Known::of(store, name).await?,
         };
         let ours: Ours<'_, SqlTable> = Ours::File(None);
         let gathered = gather(store, question, feed, ours).await?;
@@ -175,6 +190,7 @@ async fn of_rows(
                 basis: Basis::Range,
             },
             low: mark.as_ref().map_or(Instant::MIN, |mark| mark.low),
+            horizon: store.horizon(name).await?.unwrap_or(Instant::MIN),
             covered: mark.as_ref().map(|mark| mark.hi),
             others_covered: mark.as_ref().map(|mark| mark.hi),
             judges_unowned: true,

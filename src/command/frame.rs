@@ -39,6 +39,23 @@ pub(crate) fn window_of(
     })
 }
 
+/// A range by hand may ask for no time of which operations were forgotten: no verdict about it would hold.
+pub(crate) fn is_known(
+    window: Window,
+    source: &str,
+    horizon: Option<Instant>,
+) -> Result<Window, Failure> {
+    match (window.basis, horizon) {
+        (Basis::Range, Some(horizon)) if window.from < horizon => Err(Failure::rejected(format!(
+            "source {source}: the range begins at {}, and operations before {horizon} are no longer stored",
+            window.from
+        ))
+        .why("what belongs to them was judged when they were there; without them nothing could be told from it")
+        .remedy(format!("let the range begin at {horizon} or later, or compare the two sides with `paysweep diff`, which needs no memory"))),
+        _ => Ok(window),
+    }
+}
+
 /// A window that is longer than one slice of the source may be ends earlier; the next slice goes on there.
 pub(crate) fn within_reach(window: Window, prepared: &Prepared<'_>) -> Window {
     let declared = match &prepared.reads {
@@ -94,6 +111,7 @@ pub(crate) async fn frame<S: Store>(
     job: &Job<'_>,
     prepared: &Prepared<'_>,
     stored: Option<&Watermark>,
+    horizon: Option<Instant>,
     window: Window,
     is_last: bool,
     told: &Told,
@@ -134,6 +152,7 @@ pub(crate) async fn frame<S: Store>(
         as_of: job.as_of,
         window,
         low: first.min(window.from),
+        horizon: horizon.unwrap_or(Instant::MIN),
         covered,
         others_covered,
         judges_unowned: is_last,

@@ -125,6 +125,28 @@ pub struct Question<'a> {
     pub as_of: Instant,
     /// What the last run by the watermark left behind; see [`IntentTable::fence`]. `None` = there was none.
     pub fences: Option<&'a BTreeMap<String, u64>>,
+    /// How far back the source is known.
+    pub known: Known,
+}
+
+/// How far back a source is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Before it nothing was ever read.
+    pub low: Instant,
+    /// What occurred before may have been forgotten; `None` = nothing was.
+    pub horizon: Option<Instant>,
+}
+
+impl Known {
+    /// As it is stored.
+    pub async fn of<S: Store>(store: &mut S, source: &str) -> Result<Known, Failure> {
+        let mark = store.watermark(source).await?;
+        Ok(Known {
+            low: mark.map_or(Instant::MIN, |mark| mark.low),
+            horizon: store.horizon(source).await?,
+        })
+    }
 }
 
 impl Question<'_> {
@@ -171,10 +193,18 @@ pub async fn gather<S: Store, T: IntentTable>(
     }
     let open = store.open_breaks(&sources, question.as_of).await?;
     take_over(&mut stored, &merged);
-    let recognised = recognise::recognise(feed, &stored, &merged.intents);
+    let mut recognised = recognise::recognise(feed, &stored, &merged.intents);
     drop(stored);
+    if let Some(horizon) = question.known.horizon {
+        let new = recognised.new_ids();
+        let claimed = store.claimed(question.source, &new).await?;
+        recognised.forgotten(&claimed, question.known.low, horizon);
+    }
     let links = recognised.links(&merged.intents);
-    let answer = merged.answer.clone();
+    let mut answer = merged.answer.clone();
+    if question.known.horizon.is_some() {
+        settle_forgotten(&mut answer, &links, &merged.intents);
+    }
     Ok(Gathered {
         recognised,
         merged,
@@ -184,6 +214,16 @@ pub async fn gather<S: Store, T: IntentTable>(
         answer,
         fence,
     })
+}
+
+/// Every row that the store links with an intent is at hand; where none is, they were forgotten.
+fn settle_forgotten(answer: &mut [Answer], links: &[Option<StoredLink>], intents: &Intents) {
+    let is_linked: HashSet<usize> = links.iter().flatten().map(|link| link.intent).collect();
+    for (row, answer) in answer.iter_mut().enumerate() {
+        if *answer == Answer::Here && !is_linked.contains(&row) {
+            *answer = Answer::Elsewhere(Standing::settled(intents.status[row]));
+        }
+    }
 }
 
 /// The rows of a file beside what the store holds.

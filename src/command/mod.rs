@@ -20,6 +20,7 @@
 //! | `alert`, `outbox`, `metrics` | who else is told: channels of runs, and of repairs; monitors |
 //! | [`diff`] | `diff`: the same line without a memory |
 //! | [`breaks`], [`repairs`], `export`, [`runs`], `prune` | the human loop and history |
+//! | `retention` | `operations prune` |
 //! | [`watermark`] | `watermark show`, `set`, `rewind`, `repin` |
 //! | [`intents`] | `intents import` |
 //! | `explain` | why a row matched, or what stopped it |
@@ -59,6 +60,7 @@ pub mod progress;
 mod prune;
 mod reference;
 pub mod repairs;
+mod retention;
 pub mod run;
 pub mod runs;
 mod second_look;
@@ -69,7 +71,7 @@ pub mod watermark;
 
 use std::io::Write;
 
-use crate::cli::{Cli, Command, CommonArgs, IntentsCommand, ProfilesCommand};
+use crate::cli::{Cli, Command, CommonArgs, IntentsCommand, OperationsCommand, ProfilesCommand};
 use crate::exit::{Exit, Failure};
 use crate::settings::{Settings, StoreUrl};
 use crate::store::any::AnyStore;
@@ -142,6 +144,9 @@ async fn short(
         Command::Breaks(command) => breaks::execute(command, common, world).await,
         Command::Repairs(command) => repairs::execute(command, common, world).await,
         Command::Runs(command) => runs::execute(command, common, world).await,
+        Command::Operations(OperationsCommand::Prune { keep_within }) => {
+            retention::execute(*keep_within, common, world).await
+        }
         Command::Report(arguments) => runs::report(arguments, common, world).await,
         Command::Watermark(command) => watermark::execute(command, common, world).await,
         Command::Intents(IntentsCommand::Import { file }) => {

@@ -18,9 +18,10 @@ use crate::source::feed::{Asked, Feed};
 use crate::store::contract::{
     Claim, Commit, IntentChanges, Link, Outbox, Receipt, RepairFilter, Store,
 };
+use crate::time::Instant;
 
-use super::frame::{advance, follows, frame, window_of, within_reach};
-use super::gather::{Gathered, Ours, Question, gather};
+use super::frame::{advance, follows, frame, is_known, window_of, within_reach};
+use super::gather::{Gathered, Known, Ours, Question, gather};
 use super::held::{beside, renew, while_held};
 use super::others::{self, Ahead};
 use super::own_side::OwnSide;
@@ -34,6 +35,8 @@ use super::{carry, compose, second_look};
 /// What was read of a source, and what it is to be judged with.
 pub(super) struct Read {
     stored: Option<Watermark>,
+    /// What occurred before may have been forgotten; `None` = nothing was.
+    horizon: Option<Instant>,
     /// Where everything stands when something fails from here on.
     stays: String,
     pinning: Pinning,
@@ -75,7 +78,9 @@ pub(super) async fn read<S: Store>(
     let staying = |failure: Failure| failure.state(stays.clone());
     let mut pinning = Pinning::of(store, source).await.map_err(staying)?;
     let account = prepared.account(&job.budget).map_err(staying)?;
+    let horizon = store.horizon(&source.name).await.map_err(staying)?;
     let wanted = window_of(job, prepared, stored.as_ref())
+        .and_then(|window| is_known(window, &source.name, horizon))
         .map(|window| own_side.lend(false).bounded(window))
         .map_err(staying)?;
     // A dry run commits no piece that another one could go on from.
@@ -142,6 +147,7 @@ pub(super) async fn read<S: Store>(
     }
     Ok(Read {
         stored,
+        horizon,
         stays,
         pinning,
         account,
@@ -173,6 +179,7 @@ pub(super) async fn slice<S: Store + Outbox>(
 ) -> Result<Slice, Failure> {
     let Read {
         stored,
+        horizon,
         stays,
         pinning,
         account,
@@ -188,6 +195,7 @@ pub(super) async fn slice<S: Store + Outbox>(
         job,
         prepared,
         stored.as_ref(),
+        horizon,
         window,
         is_last,
         told,
@@ -211,6 +219,10 @@ pub(super) async fn slice<S: Store + Outbox>(
         told,
         is_last,
         fences: stored.as_ref().map(|mark| &mark.series),
+        known: Known {
+            low: frame.low,
+            horizon,
+        },
         stays: &stays,
     };
     let looking = account
@@ -378,6 +390,8 @@ struct Judgement<'a, 'b> {
     is_last: bool,
     /// What the last run left behind in our own table.
     fences: Option<&'a BTreeMap<String, u64>>,
+    /// How far back the source is known.
+    known: Known,
     /// Where everything stands when it fails.
     stays: &'a str,
 }
@@ -401,6 +415,7 @@ impl Judgement<'_, '_> {
             told,
             is_last,
             fences,
+            known,
             stays,
         } = *self;
         let interrupt = &job.interrupt;
@@ -412,6 +427,7 @@ impl Judgement<'_, '_> {
             judges_unowned: is_last,
             as_of: job.as_of,
             fences,
+            known,
         };
         renew(store, job.settings, claim).await?;
         progress.stage(Stage::Load, "gathering what is known", Unit::Rows);

@@ -111,6 +111,17 @@ async fn move_to(
             "nothing was written; the watermark of {name} stays at {from}"
         ))
     })?;
+    if let Some(horizon) = store.horizon(&name).await?
+        && to.minus(spans.lookback) < horizon
+    {
+        return Err(Failure::rejected(format!(
+            "from {to} on, a run would look back {} at operations of which those before {horizon} are no longer stored",
+            spans.lookback
+        ))
+        .why("what belongs to them was judged when they were there; without them nothing could be told from it")
+        .remedy(format!("go back no further than {}", horizon.plus(spans.lookback)))
+        .state(format!("nothing was written; the watermark of {name} stays at {from}")));
+    }
     let gap = is_forward.then(|| gap(source, from, to, now, &arguments.reason));
     let mark = moved(stored.as_ref(), source, spans, is_forward, to, now);
     let command = if is_forward {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::intent::IntentKind;
+use super::intent::{IntentKind, IntentStatus};
 use super::operation::{Operation, OperationKind, OperationStatus, Operations};
 
 /// How the operations of other sources that are linked with an intent stand.
@@ -16,6 +16,20 @@ pub enum Standing {
     Stands,
 }
 
+impl Standing {
+    /// How operations stood that were forgotten: only what is settled is, so an intent says by itself how they left it.
+    pub const fn settled(status: IntentStatus) -> Standing {
+        match status {
+            IntentStatus::Succeeded | IntentStatus::Lost => Standing::Stands,
+            IntentStatus::Created | IntentStatus::Pending => Standing::Waits,
+            IntentStatus::Failed
+            | IntentStatus::Canceled
+            | IntentStatus::Expired
+            | IntentStatus::Won => Standing::Fell,
+        }
+    }
+}
+
 /// Who answers an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Answer {
@@ -24,7 +38,7 @@ pub enum Answer {
     Nobody,
     /// Only operations of the source that asks.
     Here,
-    /// Operations of other sources, whether or not some of this one do as well.
+    /// Operations of other sources, whether or not some of this one do as well; or such as were forgotten, of whatever source.
     Elsewhere(Standing),
 }
 

@@ -17,6 +17,17 @@ pub struct StoredOperations {
     pub linked_rule: Vec<Option<Rule>>,
 }
 
+/// The key of an operation that was seen, whether or not the operation is still there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedOperation {
+    /// Its id.
+    pub operation_id: String,
+    /// Its account.
+    pub account: String,
+    /// The intent it is linked with, and by which rule.
+    pub link: Option<(String, Rule)>,
+}
+
 /// Intents of earlier imports and records. All columns have one entry per row of `rows`; texts lie in `rows.text`.
 #[derive(Clone, Debug, Default)]
 pub struct StoredIntents {

@@ -82,6 +82,8 @@ pub enum Seen {
     Changed,
     /// Stored, not in this feed.
     Stored,
+    /// In the feed; it was judged once, and what was stored of it has been forgotten since.
+    Forgotten,
     /// A repetition of another row of the feed: not counted.
     Repeat,
 }
@@ -342,12 +344,12 @@ fn scope(
                             || is_timeless
                     }
                     Seen::Moved | Seen::Changed => true,
-                    Seen::Known | Seen::Stored | Seen::Repeat => false,
+                    Seen::Known | Seen::Stored | Seen::Forgotten | Seen::Repeat => false,
                 };
             let is_open = matches!(seen, Seen::Known | Seen::Moved | Seen::Stored)
                 && snapshot.operations.status[row] == OperationStatus::Pending
                 && snapshot.operations.ignore[row].is_none();
-            seen != Seen::Repeat
+            !matches!(seen, Seen::Repeat | Seen::Forgotten)
                 && (everything
                     || window.contains(at)
                     || appeared

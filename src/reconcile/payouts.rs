@@ -106,7 +106,7 @@ impl Sums {
         let occurred_at = snapshot.operations.occurred_at[row];
         if residual == 0 {
             Tied::Out
-        } else if occurred_at.minus(rules.payout_span) < frame.low {
+        } else if occurred_at.minus(rules.payout_span) < frame.at_hand_from() {
             Tied::Unverified
         } else {
             Tied::Residual(residual)

@@ -195,7 +195,7 @@ pub(crate) fn plan(
             Seen::Moved => outcome.moved_operations.push(row),
             Seen::Changed if verdicts.accepted.contains(&row) => outcome.moved_operations.push(row),
             Seen::Changed => outcome.rejected_changes.push(row),
-            Seen::Known | Seen::Stored | Seen::Repeat => {}
+            Seen::Known | Seen::Stored | Seen::Forgotten | Seen::Repeat => {}
         }
     }
     outcome

@@ -11,8 +11,9 @@ use hashbrown::{HashMap, HashSet};
 use super::{Seen, StoredLink};
 use crate::model::intent::{Intent, IntentKind, Intents};
 use crate::model::operation::{IdKind, Operation, OperationKind, OperationStatus, Operations};
-use crate::model::stored::StoredOperations;
+use crate::model::stored::{ClaimedOperation, StoredOperations};
 use crate::money::Money;
+use crate::time::Instant;
 
 /// A feed with what is known of its rows; the operations part of a snapshot.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,9 @@ pub struct Recognised {
     /// Rows of the feed that repeat another row of it.
     pub repeated: u64,
 }
+
+/// What makes a row unusable that was not seen before what is known of its time had been forgotten.
+const LATE: &str = "it occurred before the time from which this store still knows everything";
 
 /// How new content stands to known content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,6 +207,11 @@ impl Recognised {
                 continue;
             };
             self.linked[row] = link;
+            // What came late stays late, whatever is read of it now.
+            if known.invalid.starts_with(LATE) && self.operations.get(row).invalid.is_empty() {
+                let rows = &mut self.operations;
+                rows.invalid[row] = rows.text.push(known.invalid);
+            }
             let new = self.operations.get(row);
             let is_twice = self.seen[row] == Seen::Changed;
             match movement(&known, &new) {
@@ -224,6 +233,85 @@ impl Recognised {
                     self.seen[row] = Seen::Changed;
                     self.changes.insert(row, change);
                 }
+            }
+        }
+    }
+
+    /// The ids of rows that are new as far as what is stored tells.
+    pub fn new_ids(&self) -> Vec<&str> {
+        (0..self.operations.len())
+            .filter(|&row| self.seen[row] == Seen::New)
+            .map(|row| self.operations.text.get(self.operations.operation_id[row]))
+            .collect()
+    }
+
+    /// Tells rows that were seen once and forgotten since from rows that are new. What occurred before `horizon` may have been
+    /// forgotten: a row of that time which was never seen cannot be judged, since what it belongs to may be among that. Before
+    /// `low` nothing was ever read.
+    pub fn forgotten(&mut self, claimed: &[ClaimedOperation], low: Instant, horizon: Instant) {
+        let claimed: HashMap<(&str, &str), &ClaimedOperation> = claimed
+            .iter()
+            .map(|it| ((it.operation_id.as_str(), it.account.as_str()), it))
+            .collect();
+        let mut late = Vec::new();
+        for row in 0..self.operations.len() {
+            let data = self.operations.get(row);
+            let at = data.occurred_at;
+            if self.seen[row] != Seen::New || is_derived(&data) {
+                continue;
+            }
+            if let Some(known) = claimed.get(&(data.operation_id, data.account)) {
+                self.linked[row].clone_from(&known.link);
+                if at < horizon {
+                    self.seen[row] = Seen::Forgotten;
+                } else {
+                    let change = format!(
+                        "an operation of this id occurred before {horizon} and is no longer stored; time became {at}"
+                    );
+                    self.seen[row] = Seen::Changed;
+                    self.changes.insert(row, change);
+                }
+            } else if low <= at && at < horizon && data.ignore.is_none() && data.invalid.is_empty()
+            {
+                late.push(row);
+            }
+        }
+        self.refunds_of_forgotten(&claimed, &mut late);
+        for row in late {
+            let rows = &mut self.operations;
+            let why = format!("{LATE} ({horizon}), and was not seen then");
+            rows.invalid[row] = rows.text.push(&why);
+        }
+    }
+
+    /// Of a payment that was forgotten, only the running total of its refunds can be told from the ids of those that were
+    /// derived of it: a total that was reached before says nothing new, and of what a further one adds the amount is unknown.
+    fn refunds_of_forgotten(
+        &mut self,
+        claimed: &HashMap<(&str, &str), &ClaimedOperation>,
+        late: &mut Vec<usize>,
+    ) {
+        let forgotten: HashSet<(String, String)> = (0..self.operations.len())
+            .filter(|&row| self.seen[row] == Seen::Forgotten)
+            .map(|row| self.operations.get(row))
+            .filter(|payment| payment.refund_total_minor.is_some())
+            .map(|payment| (payment.account.to_owned(), payment.operation_id.to_owned()))
+            .collect();
+        // Of one payment they stand in the order of their totals.
+        let mut last: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for row in 0..self.operations.len() {
+            let refund = self.operations.get(row);
+            let payment = (refund.account.to_owned(), refund.parent_id.to_owned());
+            if self.seen[row] == Seen::New && is_derived(&refund) && forgotten.contains(&payment) {
+                self.seen[row] = Seen::Repeat;
+                last.insert(payment, row);
+            }
+        }
+        for row in last.into_values() {
+            let refund = self.operations.get(row);
+            if !claimed.contains_key(&(refund.operation_id, refund.account)) {
+                self.seen[row] = Seen::New;
+                late.push(row);
             }
         }
     }
@@ -273,10 +361,7 @@ impl Recognised {
         }
         let mut known: HashMap<(String, String), i64> = HashMap::new();
         for row in self.operations.iter() {
-            let is_derived = row.kind == OperationKind::Refund
-                && row.id_kind == IdKind::Synthetic
-                && row.operation_id.starts_with(&derived_prefix(row.parent_id));
-            if is_derived {
+            if is_derived(&row) {
                 let sum = known
                     .entry((row.account.to_owned(), row.parent_id.to_owned()))
                     .or_default();
@@ -418,6 +503,13 @@ impl<'a> Booked<'a> {
             .map(|refund| refund.amount_minor)
             .collect()
     }
+}
+
+/// Whether a refund stands only in the running total of its payment.
+fn is_derived(row: &Operation<'_>) -> bool {
+    row.kind == OperationKind::Refund
+        && row.id_kind == IdKind::Synthetic
+        && row.operation_id.starts_with(&derived_prefix(row.parent_id))
 }
 
 fn derived_prefix(payment: &str) -> String {

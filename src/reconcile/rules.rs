@@ -148,6 +148,8 @@ pub struct Frame {
     pub window: Window,
     /// Start of contiguous coverage of the source.
     pub low: Instant,
+    /// What occurred before may have been forgotten, once it was settled; [`Instant::MIN`] = nothing was.
+    pub horizon: Instant,
     /// How far the source is complete; `None` when it was not read whole, and then nothing is called absent.
     pub covered: Option<Instant>,
     /// How far every other configured source is complete; `None` when one of them is not known to be. With a single
@@ -162,6 +164,11 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// From when on every row of the source is at hand.
+    pub fn at_hand_from(&self) -> Instant {
+        self.low.max(self.horizon)
+    }
+
     /// How far everything is complete that may answer an intent: its source, or every source where none owns it.
     pub fn covered_for(&self, intent: &Intent<'_>) -> Option<Instant> {
         if intent.source.is_empty() {

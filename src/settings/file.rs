@@ -61,6 +61,7 @@ pub(super) fn read(
         None => Zone::utc(),
     };
     let lease = lease(root.get("store").map(|it| it.named("[store]")))?;
+    let keep = keep(root.get("store").map(|it| it.named("[store]")))?;
     let store = store(
         document,
         root.get("store").map(|it| it.named("[store]")),
@@ -114,6 +115,7 @@ pub(super) fn read(
         timezone,
         store,
         lease,
+        keep,
         sources,
         intents,
         repair,
@@ -162,6 +164,19 @@ fn point(value: &Value<'_>, zone: &Zone, now: Instant) -> Result<Instant, Failur
 
 // ---- [store]
 
+const STORE_KEYS: &[&str] = &["url", "lease", "keep"];
+
+/// How far back operations are kept, where that is said.
+fn keep(section: Option<Value<'_>>) -> Result<Option<Span>, Failure> {
+    let table = section
+        .map(|section| section.table(STORE_KEYS))
+        .transpose()?;
+    table
+        .and_then(|table| table.get("keep"))
+        .map(|value| value.span())
+        .transpose()
+}
+
 /// The default of `[store] lease`: long enough for a slow step, short enough that nobody has to unlock anything.
 const LEASE: Span = Span(120_000_000);
 /// The shortest lease: the database's clock is read in milliseconds, a commit takes longer than that.
@@ -170,7 +185,7 @@ const LEASE_MIN: Span = Span(1_000_000);
 /// How long a run holds a source without renewing: a killed run blocks the next one no longer than this.
 fn lease(section: Option<Value<'_>>) -> Result<Span, Failure> {
     let Some(value) = section
-        .map(|section| section.table(&["url", "lease"]))
+        .map(|section| section.table(STORE_KEYS))
         .transpose()?
         .and_then(|table| table.get("lease"))
     else {
@@ -196,7 +211,7 @@ fn store(
     let url = match section {
         None => None,
         Some(section) => {
-            let section = section.table(&["url", "lease"])?;
+            let section = section.table(STORE_KEYS)?;
             section.get("url")
         }
     };

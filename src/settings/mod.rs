@@ -61,6 +61,8 @@ pub struct Settings {
     pub store: StoreUrl,
     /// How long a run holds a source without renewing: a killed run blocks the next one no longer. Default 120 s.
     pub lease: Span,
+    /// How far back operations are kept by `operations prune`; `None` = it has to be told.
+    pub keep: Option<Span>,
     /// Sorted by name; at least one.
     pub sources: Vec<SourceSettings>,
     /// Our own side.

@@ -2,9 +2,9 @@
 
 use super::contract::{
     AlongEnds, Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision,
-    Freshness, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OldReports,
-    OperationSelection, Outbox, Receipt, RepairClaim, RepairDetail, RepairFilter, RepairStep,
-    RunEnd, RunRow, RunStart, Settlement, Store, Unconfirmed,
+    Freshness, Generation, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note,
+    OldReports, OperationSelection, Outbox, Receipt, RepairClaim, RepairDetail, RepairFilter,
+    RepairStep, Retention, RunEnd, RunRow, RunStart, Settlement, Store, Unconfirmed,
 };
 use super::postgres::PostgresStore;
 use super::sqlite::SqliteStore;
@@ -12,7 +12,7 @@ use crate::database::along::Along;
 use crate::exit::Failure;
 use crate::model::breaks::{Break, CloseAs};
 use crate::model::run::{Pin, Watermark};
-use crate::model::stored::{StoredIntents, StoredOperations};
+use crate::model::stored::{ClaimedOperation, StoredIntents, StoredOperations};
 use crate::time::{Instant, Span};
 
 /// A store of either kind.
@@ -74,6 +74,11 @@ delegate! { Store:
     fn run(id_prefix: &str) -> RunRow;
     fn old_reports(before: Instant) -> OldReports;
     fn prune_runs(before: Instant, at: Instant, limit: u32) -> u64;
+    fn known_sources() -> Vec<String>;
+    fn generations(retention: &Retention<'_>) -> Vec<Generation>;
+    fn forget(retention: &Retention<'_>) -> Vec<Generation>;
+    fn horizon(source: &str) -> Option<Instant>;
+    fn claimed(source: &str, ids: &[&str]) -> Vec<ClaimedOperation>;
     fn freshness(source: &str, as_of: Instant) -> Freshness;
 }
 

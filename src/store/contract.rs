@@ -29,7 +29,7 @@ use crate::model::intent::{IntentStatus, Intents};
 use crate::model::operation::Operations;
 use crate::model::repair::{Repair, RepairState};
 use crate::model::run::{Pin, Watermark};
-use crate::model::stored::{StoredIntents, StoredOperations};
+use crate::model::stored::{ClaimedOperation, StoredIntents, StoredOperations};
 use crate::model::text::Text;
 use crate::model::verdict::Rule;
 use crate::time::{Instant, Span};
@@ -299,6 +299,36 @@ pub struct OldReports {
     pub of_open_breaks: u64,
     /// 1 where the newest report there is, is one of them; the next run tells what changed since it.
     pub newest: u64,
+}
+
+/// What is kept of operations.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention<'a> {
+    /// "Now".
+    pub as_of: Instant,
+    /// What occurred at or after is kept.
+    pub before: Instant,
+    /// For every source with a watermark: from when on its operations may still get a verdict, or be asked for by one.
+    pub floors: &'a [(String, Instant)],
+    /// How long new operations go into one generation, before another one is opened.
+    pub open_for: Span,
+}
+
+/// Operations that were first seen between two prunes, and are forgotten together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generation {
+    /// Its number; they count from 1.
+    pub number: i64,
+    /// When it was opened; [`Instant`] 0 = with the store.
+    pub opened_at: Instant,
+    /// When it was closed; `None` = new operations go into it.
+    pub closed_at: Option<Instant>,
+    /// How many operations it holds.
+    pub operations: u64,
+    /// When the last of them occurred; `None` = it holds none.
+    pub newest: Option<Instant>,
+    /// Why it stays; `None` = nobody needs it.
+    pub stays: Option<String>,
 }
 
 /// How a run ended.
@@ -660,6 +690,27 @@ pub trait Store {
         at: Instant,
         limit: u32,
     ) -> Result<u64, Failure>;
+
+    /// Every source that was ever read or held, by name.
+    async fn known_sources(&mut self) -> Result<Vec<String>, Failure>;
+
+    /// The generations of operations that are there, oldest first, and why each of them stays.
+    async fn generations(&mut self, retention: &Retention<'_>) -> Result<Vec<Generation>, Failure>;
+
+    /// Forgets every generation that nobody needs, for good, and opens another one where the open one is old enough. Keys,
+    /// links, breaks, repairs and the ledger stay. Answers the generations as they were found; those without a reason to stay
+    /// are gone. `Denied` where the role may not drop tables.
+    async fn forget(&mut self, retention: &Retention<'_>) -> Result<Vec<Generation>, Failure>;
+
+    /// Before when operations of a source may have been forgotten; `None` = none was.
+    async fn horizon(&mut self, source: &str) -> Result<Option<Instant>, Failure>;
+
+    /// Those of the ids that were ever seen of a source, whether or not their operations are still there.
+    async fn claimed(
+        &mut self,
+        source: &str,
+        ids: &[&str],
+    ) -> Result<Vec<ClaimedOperation>, Failure>;
 
     /// How fresh a source is.
     async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure>;

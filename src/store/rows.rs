@@ -1,7 +1,7 @@
 //! Rows of both sides as every engine gives them: words become enums, numbers become money and time.
 
 use crate::exit::{Exit, Failure};
-use crate::model::answer::{Answer, Standings};
+use crate::model::answer::{Answer, Standing, Standings};
 use crate::model::intent::{Intent, IntentKind, IntentStatus};
 use crate::model::operation::{IdKind, Operation, OperationKind, OperationStatus};
 use crate::model::stored::{StoredIntents, StoredOperations};
@@ -138,14 +138,15 @@ macro_rules! intent_columns {
 pub(super) use intent_columns;
 
 /// A link `m` of an intent as [`answer`] reads it: [`HERE`] for one of the source that asks, else the facts of its
-/// operation by which it is told whether money stands there.
+/// operation by which it is told whether money stands there, or [`FORGOTTEN`].
 macro_rules! link_facts {
     ($seen_from:literal) => {
         concat!(
-            "case when m.source = ", $seen_from, " then '=' else (select concat_ws(' ', e.kind, e.status, \
-             cast(e.amount_minor as text), e.currency, coalesce(cast(e.fee_minor as text), '-'), \
+            "case when m.source = ", $seen_from, " then '=' else coalesce((select concat_ws(' ', e.kind, \
+             e.status, cast(e.amount_minor as text), e.currency, coalesce(cast(e.fee_minor as text), '-'), \
              coalesce(cast(e.net_minor as text), '-'), e.settle_currency) from operations as e \
-             where e.source = m.source and e.operation_id = m.operation_id and e.account = m.account) end"
+             where e.source = m.source and e.operation_id = m.operation_id and e.account = m.account), \
+             '~') end"
         )
     };
 }
@@ -153,8 +154,14 @@ pub(super) use link_facts;
 
 const HERE: &str = "=";
 
+/// A link to an operation of another source that was forgotten.
+const FORGOTTEN: &str = "~";
+
 /// Reads the links of an intent, joined by commas.
-fn answer(kind: IntentKind, links: &str) -> Result<Answer, Failure> {
+fn answer(kind: IntentKind, status: IntentStatus, links: &str) -> Result<Answer, Failure> {
+    if links.split_terminator(',').any(|link| link == FORGOTTEN) {
+        return Ok(Answer::Elsewhere(Standing::settled(status)));
+    }
     let mut standings: Option<Standings> = None;
     for link in links.split_terminator(',').filter(|link| *link != HERE) {
         let fields: Vec<&str> = link.split(' ').collect();
@@ -191,13 +198,14 @@ fn maybe_number(column: &str, text: &str) -> Result<Option<i64>, Failure> {
 pub(super) fn intent(stored: &mut StoredIntents, row: &impl Fields) -> Result<(), Failure> {
     let attempt = row.maybe(8)?;
     let kind = word("kind", row.text(2)?, IntentKind::from_word)?;
+    let status = word("status", row.text(5)?, IntentStatus::from_word)?;
     stored.rows.push(&Intent {
         intent_id: row.text(0)?,
         idempotency_key: row.text(1)?,
         kind,
         amount_minor: row.int(3)?,
         currency: word("currency", row.text(4)?, Currency::parse)?,
-        status: word("status", row.text(5)?, IntentStatus::from_word)?,
+        status,
         created_at: Instant(row.int(6)?),
         processor_ref: row.text(7)?,
         attempt: attempt
@@ -216,6 +224,6 @@ pub(super) fn intent(stored: &mut StoredIntents, row: &impl Fields) -> Result<()
     stored.imported_status.push(imported);
     let text = &mut stored.rows.text;
     stored.imported_processor_ref.push(text.push(row.text(18)?));
-    stored.answer.push(answer(kind, row.text(19)?)?);
+    stored.answer.push(answer(kind, status, row.text(19)?)?);
     Ok(())
 }

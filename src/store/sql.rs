@@ -10,6 +10,7 @@
 //! | `open_items`, `ledger` | the same as it stands, and what persons say of it |
 //! | `redrives` | proposals to send an intent again |
 //! | `runs`, `prune` | history and watermarks; what of it is forgotten |
+//! | `retention` | operations that are forgotten, a generation at a time |
 //! | `pins` | whose account a source reads |
 //! | `chain` | the seal on every step of the ledger |
 //! | `claims` | repairs on their way into a table of the company's own |
@@ -42,20 +43,21 @@ mod pins;
 mod prune;
 mod redrives;
 mod repairs;
+mod retention;
 mod runs;
 
 use self::engine::{Database, Engine, Repeat};
 use super::contract::{
     AlongEnds, Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision,
-    Freshness, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OldReports,
-    OperationSelection, Outbox, Outcome, Receipt, RepairClaim, RepairDetail, RepairFilter,
-    RepairStep, RunEnd, RunRow, RunStart, Settlement, Store, Unconfirmed,
+    Freshness, Generation, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note,
+    OldReports, OperationSelection, Outbox, Outcome, Receipt, RepairClaim, RepairDetail,
+    RepairFilter, RepairStep, Retention, RunEnd, RunRow, RunStart, Settlement, Store, Unconfirmed,
 };
 use crate::database::along::Along;
 use crate::exit::{Exit, Failure};
 use crate::model::breaks::{Break, CloseAs};
 use crate::model::run::{Pin, Watermark};
-use crate::model::stored::{StoredIntents, StoredOperations};
+use crate::model::stored::{ClaimedOperation, StoredIntents, StoredOperations};
 use crate::time::{Instant, Span};
 
 /// A store in a database that speaks SQL.
@@ -415,6 +417,42 @@ impl<D: Database> Store for SqlStore<D> {
             .write("forgetting reports", Repeat::Harmless, async |session| {
                 prune::prune(session, before, at, limit).await
             })
+            .await
+    }
+
+    async fn known_sources(&mut self) -> Result<Vec<String>, Failure> {
+        self.database
+            .read(async |session| retention::known_sources(session).await)
+            .await
+    }
+
+    async fn generations(&mut self, retention: &Retention<'_>) -> Result<Vec<Generation>, Failure> {
+        self.database
+            .read(async |session| retention::generations(session, retention).await)
+            .await
+    }
+
+    async fn forget(&mut self, retention: &Retention<'_>) -> Result<Vec<Generation>, Failure> {
+        self.database
+            .write("forgetting operations", Repeat::Harmless, async |session| {
+                retention::forget(session, retention).await
+            })
+            .await
+    }
+
+    async fn horizon(&mut self, source: &str) -> Result<Option<Instant>, Failure> {
+        self.database
+            .read(async |session| retention::horizon(session, source).await)
+            .await
+    }
+
+    async fn claimed(
+        &mut self,
+        source: &str,
+        ids: &[&str],
+    ) -> Result<Vec<ClaimedOperation>, Failure> {
+        self.database
+            .read(async |session| retention::claimed(session, source, ids).await)
             .await
     }
 

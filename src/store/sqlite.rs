@@ -215,6 +215,23 @@ impl Engine for SqliteConnection {
         open::assert_version(self).await
     }
 
+    async fn hold_generations(&mut self) -> Result<(), Failure> {
+        // `begin immediate` holds the whole file.
+        Ok(())
+    }
+
+    async fn add_generation(&mut self, _number: i64) -> Result<(), Failure> {
+        // One table holds them all.
+        Ok(())
+    }
+
+    async fn drop_generation(&mut self, number: i64) -> Result<(), Failure> {
+        const DROP: Sql = Sql::same("delete from operations where generation = $1");
+        self.write("dropping a generation", DROP, &[number.into()])
+            .await
+            .map(|_| ())
+    }
+
     async fn operations(
         &mut self,
         source: &str,

@@ -46,6 +46,7 @@ mod recovery;
 mod redrive;
 mod referee;
 mod report;
+mod retention;
 mod scene;
 mod server;
 mod settings;

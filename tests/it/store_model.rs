@@ -6,18 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use paysweep::exit::{Exit, Failure};
-use paysweep::model::answer::{Answer, Standings};
+use paysweep::model::answer::{Answer, Standing, Standings};
 use paysweep::model::breaks::{Break, BreakClass, BreakDisposition, BreakState, CloseAs};
 use paysweep::model::intent::{Intent, IntentStatus, Intents};
 use paysweep::model::operation::{Operation, OperationStatus, Operations};
 use paysweep::model::repair::{Repair, RepairAction, RepairSide, RepairState};
 use paysweep::model::run::{Pin, Watermark};
-use paysweep::model::stored::{StoredIntents, StoredOperations};
+use paysweep::model::stored::{ClaimedOperation, StoredIntents, StoredOperations};
 use paysweep::model::verdict::Rule;
 use paysweep::store::contract::{
     Begun, BreakDetail, BreakFilter, Carried, Claim, Commit, Counts, Decision, Event, Freshness,
-    IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OldReports, OperationSelection,
-    Outcome, Receipt, RepairDetail, RepairFilter, RunEnd, RunRow, RunStart, Store, Unconfirmed,
+    Generation, IntentChanges, IntentSelection, LedgerHead, LedgerProof, Note, OldReports,
+    OperationSelection, Outcome, Receipt, RepairDetail, RepairFilter, Retention, RunEnd, RunRow,
+    RunStart, Store, Unconfirmed,
 };
 use paysweep::time::{Instant, Span};
 
@@ -30,7 +31,7 @@ pub(crate) struct ModelStore {
 #[derive(Clone, Default)]
 struct Memory {
     /// By source, operation id and account; each a batch of one row.
-    operations: BTreeMap<(String, String, String), Operations>,
+    operations: BTreeMap<OperationKey, Operations>,
     /// By scope and intent id.
     intents: BTreeMap<(String, String), StoredIntent>,
     matches: Vec<Match>,
@@ -46,7 +47,19 @@ struct Memory {
     pins: BTreeMap<String, Pin>,
     /// Who started a run.
     starters: BTreeMap<String, String>,
+    /// The generation of each operation that is there.
+    lies_in: BTreeMap<OperationKey, i64>,
+    /// Every operation that was ever seen.
+    seen: BTreeSet<OperationKey>,
+    /// Those that are closed and not dropped: number, opened, closed.
+    closed: Vec<(i64, Instant, Instant)>,
+    /// The open one: how many were opened before it, and when it was.
+    open: (i64, Instant),
+    horizons: BTreeMap<String, Instant>,
 }
+
+/// Source, operation id and account.
+type OperationKey = (String, String, String);
 
 #[derive(Clone)]
 struct StoredIntent {
@@ -213,11 +226,162 @@ impl Memory {
             row.operation_id.to_owned(),
             row.account.to_owned(),
         );
-        if replaces || !self.operations.contains_key(&key) {
+        if self.seen.insert(key.clone()) || replaces {
+            let open = self.open.0 + 1;
+            self.lies_in.entry(key.clone()).or_insert(open);
             let mut rows = Operations::default();
             rows.push(&Operation { file: 0, ..*row });
             self.operations.insert(key, rows);
         }
+    }
+
+    /// Whether something that is open, pending or young hangs on one of these operations.
+    fn is_held(&self, keys: &[OperationKey], floors: &[(String, Instant)]) -> bool {
+        let is_closed = |it: &StoredBreak| {
+            it.events
+                .values()
+                .any(|event| event.what == "closed" && event.evidence == it.item.evidence)
+        };
+        let open: Vec<&Break> = self
+            .unresolved(&[])
+            .filter(|it| !is_closed(it))
+            .map(|it| &it.item)
+            .collect();
+        let is_in_break = |key: &OperationKey| {
+            open.iter()
+                .any(|it| (&it.source, &it.operation_id, &it.account) == (&key.0, &key.1, &key.2))
+        };
+        let is_pending =
+            |row: &Operation<'_>| row.status == OperationStatus::Pending && row.ignore.is_none();
+        let youngest = floors.iter().map(|it| it.1).min();
+        let intents: Vec<Intent<'_>> = self
+            .intents
+            .values()
+            .filter(|it| !it.is_superseded)
+            .map(|it| it.row.get(0))
+            .filter(|row| {
+                matches!(row.status, IntentStatus::Created | IntentStatus::Pending)
+                    || youngest.is_some_and(|floor| row.created_at >= floor)
+                    || open.iter().any(|it| it.intent_id == row.intent_id)
+            })
+            .collect();
+        let subjects: Vec<(&OperationKey, Operation<'_>)> = self
+            .operations
+            .iter()
+            .map(|(key, rows)| (key, rows.get(0)))
+            .filter(|(key, row)| {
+                let floor = floors.iter().find(|it| it.0 == key.0);
+                floor.is_some_and(|it| row.occurred_at >= it.1)
+                    || is_pending(row)
+                    || is_in_break(key)
+            })
+            .collect();
+        let is_one = |left: &str, right: &str| !left.is_empty() && left == right;
+        let intent_of = |key: &OperationKey| {
+            self.match_of(&key.0, &key.1, &key.2)
+                .map(|it| (it.scope.as_str(), it.intent_id.as_str()))
+        };
+        keys.iter().any(|key| {
+            let row = self.operations[key].get(0);
+            let linked = intent_of(key);
+            let is_asked = intents.iter().any(|intent| {
+                linked.is_some_and(|it| {
+                    it.1 == intent.intent_id || is_one(it.1, intent.parent_intent_id)
+                }) || [row.operation_id, row.object_id, row.parent_id]
+                    .iter()
+                    .any(|id| is_one(id, intent.processor_ref))
+                    || [intent.reference, intent.idempotency_key, intent.intent_id]
+                        .iter()
+                        .any(|text| is_one(text, row.reference))
+            });
+            let is_tied = subjects.iter().any(|(other, it)| {
+                let is_named = is_one(it.parent_id, row.operation_id)
+                    || is_one(it.parent_id, row.object_id)
+                    || is_one(row.parent_id, it.operation_id)
+                    || is_one(it.object_id, row.operation_id)
+                    || is_one(it.object_id, row.object_id)
+                    || is_one(it.payout_id, row.payout_id)
+                    || is_one(it.payout_id, row.operation_id)
+                    || is_one(row.payout_id, it.operation_id);
+                (other.0 == key.0 && is_named) || (linked.is_some() && intent_of(other) == linked)
+            });
+            is_pending(&row) || is_in_break(key) || is_asked || is_tied
+        })
+    }
+
+    fn keys_in(&self, generation: i64) -> Vec<OperationKey> {
+        let there = self.lies_in.iter().filter(|(_, it)| **it == generation);
+        there.map(|(key, _)| key.clone()).collect()
+    }
+
+    fn newest(
+        &self,
+        keys: &[OperationKey],
+        closed_at: Option<Instant>,
+    ) -> BTreeMap<String, Instant> {
+        let mut newest: BTreeMap<String, Instant> = BTreeMap::new();
+        for key in keys {
+            let at = self.operations[key].get(0).occurred_at;
+            let at = closed_at.map_or(at, |closed| at.min(closed.plus(Span::hours(24))));
+            let known = newest.entry(key.0.clone()).or_insert(at);
+            *known = at.max(*known);
+        }
+        newest
+    }
+
+    fn forget(&mut self, retention: &Retention<'_>, is_asked_only: bool) -> Vec<Generation> {
+        let open = self.open.0 + 1;
+        let is_due = self.open.1.plus(retention.open_for) <= retention.as_of;
+        if !is_asked_only && is_due && !self.keys_in(open).is_empty() {
+            self.closed.push((open, self.open.1, retention.as_of));
+            self.open = (open, retention.as_of);
+        }
+        let (mut told, mut left) = (Vec::new(), Vec::new());
+        for (number, opened_at, closed_at) in self.closed.clone() {
+            let keys = self.keys_in(number);
+            let newest = self.newest(&keys, Some(closed_at));
+            let is_young = |(source, at): (&String, &Instant)| {
+                let floor = retention.floors.iter().find(|it| it.0 == *source);
+                *at >= retention.before || floor.is_some_and(|it| *at >= it.1)
+            };
+            let stays = !left.is_empty()
+                || newest.iter().any(is_young)
+                || self.is_held(&keys, retention.floors);
+            told.push(Generation {
+                number,
+                opened_at,
+                closed_at: Some(closed_at),
+                operations: keys.len() as u64,
+                newest: newest.values().copied().max(),
+                stays: stays.then(String::new),
+            });
+            if stays {
+                left.push((number, opened_at, closed_at));
+            } else if !is_asked_only {
+                for key in keys {
+                    self.operations.remove(&key);
+                    self.lies_in.remove(&key);
+                }
+                for (source, at) in newest {
+                    let at = Instant(at.0 + 1);
+                    let known = self.horizons.entry(source).or_insert(at);
+                    *known = at.max(*known);
+                }
+            }
+        }
+        if !is_asked_only {
+            self.closed = left;
+        }
+        let keys = self.keys_in(self.open.0 + 1);
+        told.push(Generation {
+            number: self.open.0 + 1,
+            opened_at: self.open.1,
+            closed_at: None,
+            operations: keys.len() as u64,
+            newest: self.newest(&keys, None).values().copied().max(),
+            stays: Some(String::new()),
+        });
+        told
     }
 
     fn match_of(&self, source: &str, operation_id: &str, account: &str) -> Option<&Match> {
@@ -1199,7 +1363,8 @@ impl Store for ModelStore {
             if !is_wanted {
                 continue;
             }
-            let (mut is_here, mut elsewhere) = (false, None::<Standings>);
+            let (mut is_here, mut is_forgotten) = (false, false);
+            let mut elsewhere = None::<Standings>;
             for it in memory.matches.iter().filter(of_it) {
                 let key = (
                     it.source.clone(),
@@ -1210,9 +1375,12 @@ impl Store for ModelStore {
                     is_here = true;
                 } else if let Some(operation) = memory.operations.get(&key) {
                     elsewhere.get_or_insert_default().add(&operation.get(0));
+                } else {
+                    is_forgotten = true;
                 }
             }
             found.answer.push(match elsewhere {
+                _ if is_forgotten => Answer::Elsewhere(Standing::settled(row.status)),
                 Some(standings) => Answer::Elsewhere(standings.standing(row.kind)),
                 None if is_here => Answer::Here,
                 None => Answer::Nobody,
@@ -1526,6 +1694,43 @@ impl Store for ModelStore {
             }
         }
         Ok(prunable.len() as u64)
+    }
+
+    async fn known_sources(&mut self) -> Result<Vec<String>, Failure> {
+        let memory = &self.memory;
+        let mut known: BTreeSet<&String> = memory.leases.keys().collect();
+        known.extend(memory.watermarks.keys());
+        Ok(known.into_iter().cloned().collect())
+    }
+
+    async fn generations(&mut self, retention: &Retention<'_>) -> Result<Vec<Generation>, Failure> {
+        Ok(self.memory.clone().forget(retention, true))
+    }
+
+    async fn forget(&mut self, retention: &Retention<'_>) -> Result<Vec<Generation>, Failure> {
+        Ok(self.memory.forget(retention, false))
+    }
+
+    async fn horizon(&mut self, source: &str) -> Result<Option<Instant>, Failure> {
+        Ok(self.memory.horizons.get(source).copied())
+    }
+
+    async fn claimed(
+        &mut self,
+        source: &str,
+        ids: &[&str],
+    ) -> Result<Vec<ClaimedOperation>, Failure> {
+        let memory = &self.memory;
+        let wanted = memory.seen.iter();
+        let wanted = wanted.filter(|key| key.0 == source && ids.contains(&key.1.as_str()));
+        let claimed = wanted.map(|key| ClaimedOperation {
+            operation_id: key.1.clone(),
+            account: key.2.clone(),
+            link: memory
+                .match_of(&key.0, &key.1, &key.2)
+                .map(|it| (it.intent_id.clone(), it.rule)),
+        });
+        Ok(claimed.collect())
     }
 
     async fn freshness(&mut self, source: &str, as_of: Instant) -> Result<Freshness, Failure> {

@@ -14,8 +14,8 @@ use paysweep::model::text::Text;
 use paysweep::model::verdict::Rule;
 use paysweep::money::{Currency, Money};
 use paysweep::store::contract::{
-    BreakFilter, Claim, Commit, Decision, IntentChanges, IntentSelection, Link, Note,
-    OperationSelection, RepairFilter, RunEnd, RunKey, RunStart, Store,
+    BreakFilter, Claim, Commit, Decision, Generation, IntentChanges, IntentSelection, Link, Note,
+    OperationSelection, RepairFilter, Retention, RunEnd, RunKey, RunStart, Store,
 };
 use paysweep::store::postgres::{Mode, PostgresStore};
 use paysweep::store::sqlite::SqliteStore;
@@ -290,6 +290,11 @@ enum Step {
     Revert(&'static str),
     Told(Vec<&'static str>, Vec<&'static str>),
     Prune(i64),
+    Forget {
+        as_of: i64,
+        before: i64,
+        floors: Vec<(String, Instant)>,
+    },
 }
 
 struct Written {
@@ -310,7 +315,7 @@ struct Written {
 
 impl Step {
     fn drawn(dice: &mut Dice) -> Step {
-        match dice.below(20) {
+        match dice.below(22) {
             0 => Step::Begin(
                 dice.of(&RUNS),
                 dice.of(&[None, Some("night")]),
@@ -347,6 +352,18 @@ impl Step {
             11 => Step::Apply(dice.of(&["p1", "p2", "p22", "q"])),
             12 => Step::Told(dice.some(&RUNS), dice.some(&SOURCES)),
             13 => Step::Prune(dice.number()),
+            14 | 15 => Step::Forget {
+                as_of: dice.below(40).cast_signed(),
+                before: dice.of(&[i64::MAX, i64::MAX, 0]),
+                floors: (dice.some(&SOURCES).into_iter())
+                    .map(|source| {
+                        (
+                            source.to_owned(),
+                            Instant(dice.of(&[i64::MAX, i64::MAX, 0])),
+                        )
+                    })
+                    .collect(),
+            },
             _ => Step::Commit(Box::new(Written::drawn(dice))),
         }
     }
@@ -501,6 +518,32 @@ async fn act(store: &mut impl Store, claims: &mut Vec<Claim>, step: &Step) -> St
             let pruned = told(store.prune_runs(before, NOW, 3).await);
             format!("{old} {pruned}")
         }
+        Step::Forget {
+            as_of,
+            before,
+            floors,
+        } => {
+            let retention = Retention {
+                as_of: Instant(*as_of),
+                before: Instant(*before),
+                floors,
+                open_for: Span(3),
+            };
+            // Why one stays is for people; several reasons may hold.
+            let lines = |found: Vec<Generation>| {
+                let line = |it: &Generation| {
+                    let stays = it.stays.is_some();
+                    format!(
+                        "{} {:?} {:?} {} {:?} {stays}",
+                        it.number, it.opened_at, it.closed_at, it.operations, it.newest
+                    )
+                };
+                found.iter().map(line).collect::<Vec<String>>()
+            };
+            let looked = told(store.generations(&retention).await.map(lines));
+            let forgot = told(store.forget(&retention).await.map(lines));
+            format!("{looked} {forgot}")
+        }
         Step::Commit(written) => {
             // Mostly by whoever may: otherwise most commits would only be refused.
             let source = SOURCES[written.operations.len() % 2];
@@ -569,6 +612,15 @@ async fn picture(store: &mut impl Store) -> Vec<String> {
         }
         lines.push(told(store.watermark(source).await));
         lines.push(told(store.pin(source).await));
+        lines.push(told(store.horizon(source).await));
+        let mut claimed = store
+            .claimed(source, &OPERATIONS)
+            .await
+            .expect("claimed operations");
+        claimed.sort_by(|left, right| {
+            (&left.operation_id, &left.account).cmp(&(&right.operation_id, &right.account))
+        });
+        lines.push(format!("{claimed:?}"));
         lines.push(told(store.counts(source, SCOPE).await));
         lines.push(told(store.freshness(source, NOW).await));
         lines.push(told(store.closes(&[source]).await));
@@ -624,6 +676,7 @@ async fn picture(store: &mut impl Store) -> Vec<String> {
     for id in REPAIRS {
         lines.push(told(store.repair(id).await));
     }
+    lines.push(told(store.known_sources().await));
     lines.push(told(store.carried(&SOURCES, NOW).await));
     lines.push(told(store.unconfirmed(SCOPE).await));
     lines.push(told(store.runs(3).await));
@@ -635,7 +688,7 @@ async fn picture(store: &mut impl Store) -> Vec<String> {
 
 #[tokio::test]
 async fn a_file_a_database_and_the_model_answer_the_same_to_whatever_is_done() {
-    let (mut done, mut refused, mut sealed) = (0, 0, 0);
+    let (mut done, mut refused, mut sealed, mut forgotten) = (0, 0, 0, 0);
     for seed in 0..SEQUENCES {
         let mut dice = Dice(seed);
         let database = Database::migrated().await;
@@ -661,6 +714,9 @@ async fn a_file_a_database_and_the_model_answer_the_same_to_whatever_is_done() {
                 answer,
                 "{place}"
             );
+            if let Step::Forget { .. } = step {
+                forgotten += usize::from(answer.contains(" false"));
+            }
             if let Step::Commit(_) | Step::Import(_) = step {
                 if answer.starts_with(|first: char| first.is_ascii_digit())
                     || answer.starts_with("Receipt")
@@ -690,7 +746,7 @@ async fn a_file_a_database_and_the_model_answer_the_same_to_whatever_is_done() {
     }
     // A test that is only ever refused would prove little.
     assert!(
-        done > 200 && refused > 20 && sealed > 5,
-        "{done} written, {refused} refused, {sealed} sealed at most"
+        done > 200 && refused > 20 && sealed > 5 && forgotten > 10,
+        "{done} written, {refused} refused, {sealed} sealed at most, {forgotten} times forgotten"
     );
 }

@@ -252,6 +252,7 @@ impl World {
                     basis: Basis::Watermark,
                 },
                 low: at("06T00:00"),
+                horizon: Instant::MIN,
                 covered: Some(at(NOW)),
                 others_covered: Some(Instant::MAX),
                 judges_unowned: true,

@@ -196,7 +196,7 @@ impl Judge<'_, '_> {
                     && local.currency == currency
                     && local.kind != IntentKind::Charge
                     && self.claims[at].is_empty()
-                    && local.created_at < self.context.frame.low
+                    && local.created_at < self.context.frame.at_hand_from()
             })
             .map(|at| i128::from(self.c.intents[at].row_data.amount_minor))
             .sum()

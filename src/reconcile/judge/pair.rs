@@ -94,7 +94,7 @@ impl Judge<'_, '_> {
     /// Whether success stands behind an intent: money that is seen, or a success that lies out of reach.
     fn stands(&self, at: usize) -> bool {
         let local = &self.c.intents[at].row_data;
-        let is_out_of_reach = local.created_at < self.context.frame.low
+        let is_out_of_reach = local.created_at < self.context.frame.at_hand_from()
             && self.groups[at]
                 .as_ref()
                 .is_some_and(|group| group.processor.is_none());

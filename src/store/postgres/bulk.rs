@@ -251,6 +251,6 @@ fn sql(bulk: &Bulk, columns: &[Column]) -> String {
         selected.join(", "),
         arrays.join(", "),
         names.join(", "),
-        bulk.tail
+        bulk.tail.postgres
     )
 }

@@ -37,6 +37,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         6,
         include_str!("../../../migrations/postgres/0006_deliveries.sql"),
     ),
+    (
+        7,
+        include_str!("../../../migrations/postgres/0007_retention.sql"),
+    ),
 ];
 
 /// The version of this program.
@@ -49,10 +53,11 @@ const IS_THERE: Sql = sql!(
      (select count(*) from pg_class as c join pg_namespace as n on n.oid = c.relnamespace \
      where n.nspname = $1 and c.relname = 'schema_version') as is_marked, \
      (select count(*) from pg_class as c join pg_namespace as n on n.oid = c.relnamespace \
-     where n.nspname = $1 and c.relkind = 'r') as tables, \
+     where n.nspname = $1 and c.relkind in ('r', 'p') and not c.relispartition) as tables, \
      (select coalesce(string_agg(c.relname, ', ' order by c.relname), '') \
      from pg_class as c join pg_namespace as n on n.oid = c.relnamespace \
-     where n.nspname = $1 and c.relkind = 'r' and c.relname <> 'schema_version' \
+     where n.nspname = $1 and c.relkind in ('r', 'p') and not c.relispartition \
+     and c.relname not in ('schema_version', 'generations', 'horizons') \
      and not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert') \
      and (has_table_privilege(c.oid, 'update') or c.relname <> all ($2)))) as not_granted, \
      (select count(*) where current_setting('transaction_read_only') = 'on') as is_read_only, \
@@ -115,12 +120,13 @@ const SURPLUS: Sql = sql!(
      and nspname = $1 and has_schema_privilege(pg_namespace.oid, 'create') \
      union all select 8, 'may delete from ' || string_agg(c.relname, ', ' order by c.relname) \
      from pg_class as c join pg_namespace as n on n.oid = c.relnamespace, pg_roles as me \
-     where me.rolname = current_user and not me.rolsuper and n.nspname = $1 and c.relkind = 'r' \
-     and (has_table_privilege(c.oid, 'truncate') \
+     where me.rolname = current_user and not me.rolsuper and n.nspname = $1 \
+     and c.relkind in ('r', 'p') and (has_table_privilege(c.oid, 'truncate') \
      or (has_table_privilege(c.oid, 'delete') and c.relname <> $3)) \
      union all select 9, 'may change ' || string_agg(c.relname, ', ' order by c.relname) \
      from pg_class as c join pg_namespace as n on n.oid = c.relnamespace, pg_roles as me \
-     where me.rolname = current_user and not me.rolsuper and n.nspname = $1 and c.relkind = 'r' \
+     where me.rolname = current_user and not me.rolsuper and n.nspname = $1 \
+     and c.relkind in ('r', 'p') and not c.relispartition \
      and c.relname <> all ($2) and has_table_privilege(c.oid, 'update') \
      ) as surplus where what is not null order by place"
 );

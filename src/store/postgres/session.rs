@@ -269,6 +269,24 @@ impl Engine for PgSession {
         schema::assert_version(self).await
     }
 
+    async fn hold_generations(&mut self) -> Result<(), Failure> {
+        let lock = "lock table generations in access exclusive mode";
+        self.send("holding the generations", lock.to_owned()).await
+    }
+
+    async fn add_generation(&mut self, number: i64) -> Result<(), Failure> {
+        let add = format!(
+            "create table \"{}\".operations_g{number} partition of operations for values in ({number})",
+            self.schema
+        );
+        self.send("adding a generation", add).await
+    }
+
+    async fn drop_generation(&mut self, number: i64) -> Result<(), Failure> {
+        let drop = format!("drop table operations_g{number}");
+        self.send("dropping a generation", drop).await
+    }
+
     async fn operations(
         &mut self,
         source: &str,

@@ -25,7 +25,8 @@ const PUT_BREAKS: Bulk = Bulk {
            money_minor, money_currency, delta_minor, delta_currency, why, evidence, disposition, \
            is_sticky, first_seen_run, first_seen_at, last_seen_run, last_seen_at, resolved_run)",
     columns: 19,
-    tail: "on conflict (break_id) do update set class = excluded.class, source = excluded.source, \
+    tail: Sql::same(
+        "on conflict (break_id) do update set class = excluded.class, source = excluded.source, \
            account = excluded.account, operation_id = excluded.operation_id, \
            intent_id = excluded.intent_id, money_minor = excluded.money_minor, \
            money_currency = excluded.money_currency, delta_minor = excluded.delta_minor, \
@@ -34,6 +35,7 @@ const PUT_BREAKS: Bulk = Bulk {
            is_sticky = excluded.is_sticky, first_seen_run = excluded.first_seen_run, \
            first_seen_at = excluded.first_seen_at, last_seen_run = excluded.last_seen_run, \
            last_seen_at = excluded.last_seen_at, resolved_run = excluded.resolved_run",
+    ),
     is_new: false,
 };
 
@@ -43,7 +45,7 @@ pub(super) const ADD_EVENTS: Bulk = Bulk {
            closed_as, until, evidence)",
     columns: 10,
     // Two breaks of one id in one commit tell the same.
-    tail: "on conflict do nothing",
+    tail: Sql::same("on conflict do nothing"),
     is_new: false,
 };
 

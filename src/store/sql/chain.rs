@@ -30,7 +30,7 @@ const MOVE_HEAD: Sql =
 const ADD_ENTRIES: Bulk = Bulk {
     into: "chain (position, what, subject_id, event_no, content_hash, hash)",
     columns: 6,
-    tail: "",
+    tail: Sql::same(""),
     is_new: false,
 };
 

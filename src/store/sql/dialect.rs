@@ -26,6 +26,16 @@ pub(crate) struct Sql {
     pub(crate) postgres: &'static str,
 }
 
+impl Sql {
+    /// Words that both engines understand.
+    pub(crate) const fn same(text: &'static str) -> Sql {
+        Sql {
+            sqlite: text,
+            postgres: text,
+        }
+    }
+}
+
 /// A statement from literals and the words above.
 macro_rules! sql {
     ($($part:tt)+) => {
@@ -111,7 +121,7 @@ pub(crate) struct Bulk {
     /// How many columns.
     pub(crate) columns: usize,
     /// `on conflict …`, or empty.
-    pub(crate) tail: &'static str,
+    pub(crate) tail: Sql,
     /// Whether all rows are new as far as the writer knows. They may travel in a way that cannot leave alone what is there,
     /// as long as one that is there after all makes the transaction begin again and take the way of `tail`.
     pub(crate) is_new: bool,

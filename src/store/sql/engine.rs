@@ -166,6 +166,15 @@ pub(crate) trait Engine {
     /// Whether the schema is still the one this program knows; asked inside every transaction that writes.
     async fn assert_version(&mut self) -> Result<(), Failure>;
 
+    /// Waits until nobody writes operations any more, and keeps others from it until the transaction ends.
+    async fn hold_generations(&mut self) -> Result<(), Failure>;
+
+    /// Makes room for a generation of operations.
+    async fn add_generation(&mut self, number: i64) -> Result<(), Failure>;
+
+    /// Takes a generation of operations away.
+    async fn drop_generation(&mut self, number: i64) -> Result<(), Failure>;
+
     /// The operations of a selection.
     async fn operations(
         &mut self,

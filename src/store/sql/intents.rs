@@ -22,14 +22,15 @@ macro_rules! written_columns {
 const ADD_INTENTS: Bulk = Bulk {
     into: written_columns!(),
     columns: 22,
-    tail: "on conflict do nothing",
+    tail: Sql::same("on conflict do nothing"),
     is_new: true,
 };
 
 const CHANGE_INTENTS: Bulk = Bulk {
     into: written_columns!(),
     columns: 22,
-    tail: "on conflict (scope, intent_id) do update set \
+    tail: Sql::same(
+        "on conflict (scope, intent_id) do update set \
            idempotency_key = excluded.idempotency_key, kind = excluded.kind, \
            amount_minor = excluded.amount_minor, currency = excluded.currency, \
            status = excluded.status, created_at = excluded.created_at, \
@@ -41,15 +42,18 @@ const CHANGE_INTENTS: Bulk = Bulk {
            imported_status = excluded.imported_status, \
            imported_processor_ref = excluded.imported_processor_ref, run_id = excluded.run_id \
            where intents.version = excluded.version - 1 and intents.superseded_by = ''",
+    ),
     is_new: false,
 };
 
 const TOUCH_INTENTS: Bulk = Bulk {
     into: written_columns!(),
     columns: 22,
-    tail: "on conflict (scope, intent_id) do update set \
+    tail: Sql::same(
+        "on conflict (scope, intent_id) do update set \
            imported_status = excluded.imported_status, \
            imported_processor_ref = excluded.imported_processor_ref",
+    ),
     is_new: false,
 };
 

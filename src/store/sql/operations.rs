@@ -1,11 +1,13 @@
 //! Operations as a run writes them: new ones, replaced content, content that was not taken, and links.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::dialect::{Bulk, Sql, sql};
-use super::engine::{Columns, Engine, KEYS_MAX, Values};
+use super::engine::{Columns, Engine, KEYS_MAX, Values, keys};
+use super::retention;
 use crate::exit::Failure;
-use crate::model::operation::Operation;
+use crate::model::operation::{Operation, Operations};
 use crate::model::verdict::IgnoreReason;
 use crate::store::contract::{Commit, Link};
 
@@ -14,31 +16,73 @@ macro_rules! written_columns {
         "operations (source, operation_id, account, id_kind, kind, status, is_final, \
          amount_minor, currency, fee_minor, net_minor, settle_currency, occurred_at, reference, \
          parent_id, object_id, payout_id, description, refund_total_minor, refunded_at, \
-         ignore_reason, invalid, file, line, version, run_id)"
+         ignore_reason, invalid, file, line, version, run_id, generation)"
     };
 }
 
-const ADD_OPERATIONS: Bulk = Bulk {
-    into: written_columns!(),
-    columns: 26,
-    tail: "on conflict do nothing",
+/// An insert is a claim: whoever is second with a key has not seen something new.
+const CLAIM_OPERATIONS: Bulk = Bulk {
+    into: "operation_claims (source, operation_id, account, generation)",
+    columns: 4,
+    tail: Sql::same("on conflict do nothing"),
     is_new: true,
 };
 
+/// The same for content that takes the place of what is no longer there.
+const CLAIM_AGAIN: Bulk = Bulk {
+    is_new: false,
+    ..CLAIM_OPERATIONS
+};
+
+/// Keys that were claimed before this transaction.
+const CLAIMED_BEFORE: Sql = sql!(
+    "select c.operation_id, c.account from operation_claims as c \
+    where c.source = $1 and c.operation_id " [in 2] " and (c.generation <> $3 \
+    or exists (select 1 from operations as o where o.source = c.source \
+    and o.operation_id = c.operation_id and o.account = c.account))"
+);
+
+const WHERE_IT_LIES: Sql = sql!(
+    "select operation_id, account, generation from operations \
+    where source = $1 and operation_id " [in 2]
+);
+
+const ADD_OPERATIONS: Bulk = Bulk {
+    into: written_columns!(),
+    columns: 27,
+    tail: Sql::same("on conflict do nothing"),
+    is_new: true,
+};
+
+/// One key is one row in both engines; in `PostgreSQL` a key holds the generation, since its tables lie apart.
+macro_rules! takes_the_place_of {
+    ($key:literal) => {
+        concat!(
+            "on conflict (",
+            $key,
+            ") do update set id_kind = excluded.id_kind, \
+             kind = excluded.kind, status = excluded.status, is_final = excluded.is_final, \
+             amount_minor = excluded.amount_minor, currency = excluded.currency, \
+             fee_minor = excluded.fee_minor, net_minor = excluded.net_minor, \
+             settle_currency = excluded.settle_currency, occurred_at = excluded.occurred_at, \
+             reference = excluded.reference, parent_id = excluded.parent_id, \
+             object_id = excluded.object_id, payout_id = excluded.payout_id, \
+             description = excluded.description, \
+             refund_total_minor = excluded.refund_total_minor, \
+             refunded_at = excluded.refunded_at, ignore_reason = excluded.ignore_reason, \
+             invalid = excluded.invalid, file = excluded.file, line = excluded.line, \
+             version = operations.version + 1, run_id = excluded.run_id"
+        )
+    };
+}
+
 const REPLACE_OPERATIONS: Bulk = Bulk {
     into: written_columns!(),
-    columns: 26,
-    tail: "on conflict (source, operation_id, account) do update set id_kind = excluded.id_kind, \
-           kind = excluded.kind, status = excluded.status, is_final = excluded.is_final, \
-           amount_minor = excluded.amount_minor, currency = excluded.currency, \
-           fee_minor = excluded.fee_minor, net_minor = excluded.net_minor, \
-           settle_currency = excluded.settle_currency, occurred_at = excluded.occurred_at, \
-           reference = excluded.reference, parent_id = excluded.parent_id, \
-           object_id = excluded.object_id, payout_id = excluded.payout_id, \
-           description = excluded.description, refund_total_minor = excluded.refund_total_minor, \
-           refunded_at = excluded.refunded_at, ignore_reason = excluded.ignore_reason, \
-           invalid = excluded.invalid, file = excluded.file, line = excluded.line, \
-           version = operations.version + 1, run_id = excluded.run_id",
+    columns: 27,
+    tail: Sql {
+        sqlite: takes_the_place_of!("source, operation_id, account"),
+        postgres: takes_the_place_of!("source, operation_id, account, generation"),
+    },
     is_new: false,
 };
 
@@ -68,7 +112,7 @@ const ADD_LINKS: Bulk = Bulk {
     into: "matches (source, operation_id, account, scope, intent_id, rule, \
            is_principal, run_id)",
     columns: 8,
-    tail: "on conflict do nothing",
+    tail: Sql::same("on conflict do nothing"),
     is_new: true,
 };
 
@@ -82,12 +126,8 @@ pub(super) async fn write(
     commit: &Commit<'_>,
 ) -> Result<(), Failure> {
     let rows = Rows::new(source, commit);
-    // In the order of the key, so that tables and indexes grow at their end.
-    let mut new = commit.new_operations.to_vec();
-    new.sort_by_key(|index| {
-        let operations = commit.operations;
-        operations.text.get(operations.operation_id[*index])
-    });
+    let open = retention::open_generation(session).await?;
+    let new = claim(session, &rows, open).await?;
     session
         .write_many(
             "writing operations",
@@ -95,10 +135,82 @@ pub(super) async fn write(
             new.len(),
             |at, values| {
                 commit.meter.pass(at);
-                rows.bind(new[at], values);
+                rows.bind(new[at], open, values);
             },
         )
         .await?;
+    replace(session, source, &rows, open).await?;
+    for index in commit.rejected_operations {
+        let row = commit.operations.get(*index);
+        session
+            .write(
+                "keeping changed operations",
+                KEEP_WHAT_IS_NOT_TAKEN,
+                &[
+                    source.into(),
+                    commit.run_id.into(),
+                    commit.as_of.0.into(),
+                    row.operation_id.into(),
+                    row.account.into(),
+                    (&content(&row)).into(),
+                ],
+            )
+            .await?;
+    }
+    Ok(())
+}
+
+/// Claims the keys of new operations. Returns the rows that nobody had claimed before, in the order of their keys, so that
+/// tables and indexes grow at their end.
+async fn claim(
+    session: &mut impl Engine,
+    rows: &Rows<'_>,
+    open: i64,
+) -> Result<Vec<usize>, Failure> {
+    let doing = "claiming operations";
+    let operations = rows.commit.operations;
+    let mut new = rows.commit.new_operations.to_vec();
+    new.sort_by_key(|index| operations.text.get(operations.operation_id[*index]));
+    let claimed = session
+        .write_many(doing, &CLAIM_OPERATIONS, new.len(), |at, values| {
+            rows.bind_claim(new[at], open, values);
+        })
+        .await?;
+    if usize::try_from(claimed) == Ok(new.len()) {
+        return Ok(new);
+    }
+    let mut before: HashSet<(String, String)> = HashSet::new();
+    for chunk in new.chunks(KEYS_MAX) {
+        let ids = ids_of(operations, chunk);
+        let values = [(&*rows.source).into(), keys(&ids), open.into()];
+        for row in session.rows(doing, CLAIMED_BEFORE, &values).await? {
+            before.insert((row.text("operation_id")?, row.text("account")?));
+        }
+    }
+    new.retain(|&index| !before.contains(&key_of(operations, index)));
+    Ok(new)
+}
+
+fn key_of(operations: &Operations, index: usize) -> (String, String) {
+    let row = operations.get(index);
+    (row.operation_id.to_owned(), row.account.to_owned())
+}
+
+fn ids_of<'o>(operations: &'o Operations, rows: &[usize]) -> Vec<&'o str> {
+    rows.iter()
+        .map(|&row| operations.text.get(operations.operation_id[row]))
+        .collect()
+}
+
+/// Puts new content in the place of the stored one, which is kept as a version.
+async fn replace(
+    session: &mut impl Engine,
+    source: &str,
+    rows: &Rows<'_>,
+    open: i64,
+) -> Result<(), Failure> {
+    let commit = rows.commit;
+    let mut lies_in: HashMap<(String, String), i64> = HashMap::new();
     for chunk in commit.updated_operations.chunks(KEYS_MAX) {
         let planned: serde_json::Value = chunk
             .iter()
@@ -120,7 +232,29 @@ pub(super) async fn write(
                 ],
             )
             .await?;
+        let ids = ids_of(commit.operations, chunk);
+        let values = [source.into(), keys(&ids)];
+        for row in session
+            .rows("looking for stored operations", WHERE_IT_LIES, &values)
+            .await?
+        {
+            lies_in.insert(
+                (row.text("operation_id")?, row.text("account")?),
+                row.int("generation")?,
+            );
+        }
     }
+    let gone: Vec<usize> = (commit.updated_operations.iter().copied())
+        .filter(|&index| !lies_in.contains_key(&key_of(commit.operations, index)))
+        .collect();
+    session
+        .write_many(
+            "claiming operations",
+            &CLAIM_AGAIN,
+            gone.len(),
+            |at, values| rows.bind_claim(gone[at], open, values),
+        )
+        .await?;
     session
         .write_many(
             "replacing operations",
@@ -128,28 +262,15 @@ pub(super) async fn write(
             commit.updated_operations.len(),
             |at, values| {
                 commit.meter.pass(at);
-                rows.bind(commit.updated_operations[at], values);
+                let index = commit.updated_operations[at];
+                // Content that was forgotten is stored anew.
+                let generation = lies_in.get(&key_of(commit.operations, index));
+                let generation = generation.copied().unwrap_or(open);
+                rows.bind(index, generation, values);
             },
         )
-        .await?;
-    for index in commit.rejected_operations {
-        let row = commit.operations.get(*index);
-        session
-            .write(
-                "keeping changed operations",
-                KEEP_WHAT_IS_NOT_TAKEN,
-                &[
-                    source.into(),
-                    commit.run_id.into(),
-                    commit.as_of.0.into(),
-                    row.operation_id.into(),
-                    row.account.into(),
-                    (&content(&row)).into(),
-                ],
-            )
-            .await?;
-    }
-    Ok(())
+        .await
+        .map(|_| ())
 }
 
 /// Writes links. A link that is stored already stays; one that contradicts a stored one ends the commit, since another
@@ -240,7 +361,16 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn bind(&self, index: usize, values: &mut impl Values) {
+    fn bind_claim(&self, index: usize, generation: i64, values: &mut impl Values) {
+        let row = self.commit.operations.get(index);
+        values
+            .shared(&self.source)
+            .text(row.operation_id)
+            .text(row.account)
+            .int(generation);
+    }
+
+    fn bind(&self, index: usize, generation: i64, values: &mut impl Values) {
         let row = self.commit.operations.get(index);
         let file = self
             .files
@@ -272,7 +402,8 @@ impl<'a> Rows<'a> {
             .shared(file)
             .int(i64::from(row.line))
             .int(1)
-            .shared(&self.run_id);
+            .shared(&self.run_id)
+            .int(generation);
     }
 }
 

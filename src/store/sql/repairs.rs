@@ -27,14 +27,14 @@ const ADD_REPAIRS: Bulk = Bulk {
            to_processor_ref, to_parent_intent_id, to_amount_minor, to_currency, planned_version, \
            occurred_at, evidence, run_id, written_at, expires_at, idempotency_key)",
     columns: 24,
-    tail: "on conflict do nothing",
+    tail: Sql::same("on conflict do nothing"),
     is_new: false,
 };
 
 const ADD_EVENTS: Bulk = Bulk {
     into: "repair_events (repair_id, event_no, state, done_at, done_by, run_id, note)",
     columns: 7,
-    tail: "",
+    tail: Sql::same(""),
     is_new: false,
 };
 

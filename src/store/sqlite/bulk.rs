@@ -104,7 +104,7 @@ fn sql(bulk: &Bulk, rows: usize) -> String {
     let rows = vec![row.as_str(); rows].join(", ");
     format!(
         "insert or fail into {} values {} {}",
-        bulk.into, rows, bulk.tail
+        bulk.into, rows, bulk.tail.sqlite
     )
 }
 

@@ -30,6 +30,10 @@ const MIGRATIONS: &[(i32, &str)] = &[
         6,
         include_str!("../../../migrations/sqlite/0006_deliveries.sql"),
     ),
+    (
+        7,
+        include_str!("../../../migrations/sqlite/0007_retention.sql"),
+    ),
 ];
 
 /// The `user_version` of this program.
