@@ -17,6 +17,15 @@ create table horizons (
     forgotten bigint           not null  -- how many operations were
 );
 
+-- Intents that claim money and are linked with nothing, but shared a key with what was forgotten: what there was to say of
+-- them was said, and a person closed it.
+create table settled_intents (
+    scope      text collate "C" not null,
+    intent_id  text collate "C" not null,
+    generation bigint           not null,
+    primary key (intent_id, scope)
+);
+
 -- Every operation that was ever seen, for good: what is forgotten is still known to have been there. A key across all
 -- generations is what a table that is dropped in parts cannot have.
 create table operation_claims (

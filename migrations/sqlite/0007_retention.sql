@@ -17,6 +17,15 @@ create table horizons (
     forgotten integer not null                 -- how many operations were
 ) strict, without rowid;
 
+-- Intents that claim money and are linked with nothing, but shared a key with what was forgotten: what there was to say of
+-- them was said, and a person closed it.
+create table settled_intents (
+    scope      text    not null,
+    intent_id  text    not null,
+    generation integer not null,
+    primary key (intent_id, scope)
+) strict, without rowid;
+
 -- Every operation that was ever seen, for good: what is forgotten is still known to have been there.
 create table operation_claims (
     source       text    not null,

@@ -205,6 +205,15 @@ pub async fn gather<S: Store, T: IntentTable>(
     if question.known.horizon.is_some() {
         settle_forgotten(&mut answer, &links, &merged.intents);
     }
+    let settled = store.settled_intents(question.scope).await?;
+    if !settled.is_empty() {
+        let settled: HashSet<&str> = settled.iter().map(String::as_str).collect();
+        for (answer, intent) in answer.iter_mut().zip(merged.intents.iter()) {
+            if *answer == Answer::Nobody && settled.contains(intent.intent_id) {
+                *answer = Answer::Elsewhere(Standing::settled(intent.status));
+            }
+        }
+    }
     Ok(Gathered {
         recognised,
         merged,

@@ -78,6 +78,7 @@ delegate! { Store:
     fn generations(retention: &Retention<'_>) -> Vec<Generation>;
     fn forget(retention: &Retention<'_>) -> Vec<Generation>;
     fn horizon(source: &str) -> Option<Instant>;
+    fn settled_intents(scope: &str) -> Vec<String>;
     fn claimed(source: &str, ids: &[&str]) -> Vec<ClaimedOperation>;
     fn freshness(source: &str, as_of: Instant) -> Freshness;
 }

@@ -705,6 +705,10 @@ pub trait Store {
     /// Before when operations of a source may have been forgotten; `None` = none was.
     async fn horizon(&mut self, source: &str) -> Result<Option<Instant>, Failure>;
 
+    /// Intents of the scope that claim money and are linked with nothing, but shared a key with operations that were forgotten:
+    /// what there was to say of them has been said.
+    async fn settled_intents(&mut self, scope: &str) -> Result<Vec<String>, Failure>;
+
     /// Those of the ids that were ever seen of a source, whether or not their operations are still there.
     async fn claimed(
         &mut self,

@@ -446,6 +446,12 @@ impl<D: Database> Store for SqlStore<D> {
             .await
     }
 
+    async fn settled_intents(&mut self, scope: &str) -> Result<Vec<String>, Failure> {
+        self.database
+            .read(async |session| retention::settled_intents(session, scope).await)
+            .await
+    }
+
     async fn claimed(
         &mut self,
         source: &str,

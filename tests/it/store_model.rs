@@ -56,6 +56,8 @@ struct Memory {
     /// The open one: how many were opened before it, and when it was.
     open: (i64, Instant),
     horizons: BTreeMap<String, Instant>,
+    /// By scope and intent id.
+    settled: BTreeSet<(String, String)>,
 }
 
 /// Source, operation id and account.
@@ -309,6 +311,28 @@ impl Memory {
         })
     }
 
+    /// Intents that claim money, are linked with nothing, and share a key with one of these operations.
+    fn settle(&mut self, keys: &[OperationKey]) {
+        let is_one = |left: &str, right: &str| !left.is_empty() && left == right;
+        let settled = self.intents.iter().filter(|((scope, id), it)| {
+            let intent = it.row.get(0);
+            let is_linked =
+                (self.matches.iter()).any(|it| it.scope == *scope && it.intent_id == *id);
+            let is_met = keys.iter().any(|key| {
+                let row = self.operations[key].get(0);
+                is_one(row.operation_id, intent.processor_ref)
+                    || is_one(row.object_id, intent.processor_ref)
+                    || [intent.reference, intent.idempotency_key, intent.intent_id]
+                        .iter()
+                        .any(|text| is_one(text, row.reference))
+            });
+            let claims = matches!(intent.status, IntentStatus::Succeeded | IntentStatus::Lost);
+            claims && !it.is_superseded && !is_linked && is_met
+        });
+        let settled: Vec<(String, String)> = settled.map(|(key, _)| key.clone()).collect();
+        self.settled.extend(settled);
+    }
+
     fn keys_in(&self, generation: i64) -> Vec<OperationKey> {
         let there = self.lies_in.iter().filter(|(_, it)| **it == generation);
         there.map(|(key, _)| key.clone()).collect()
@@ -358,6 +382,7 @@ impl Memory {
             if stays {
                 left.push((number, opened_at, closed_at));
             } else if !is_asked_only {
+                self.settle(&keys);
                 for key in keys {
                     self.operations.remove(&key);
                     self.lies_in.remove(&key);
@@ -1713,6 +1738,11 @@ impl Store for ModelStore {
 
     async fn horizon(&mut self, source: &str) -> Result<Option<Instant>, Failure> {
         Ok(self.memory.horizons.get(source).copied())
+    }
+
+    async fn settled_intents(&mut self, scope: &str) -> Result<Vec<String>, Failure> {
+        let settled = self.memory.settled.iter().filter(|key| key.0 == scope);
+        Ok(settled.map(|key| key.1.clone()).collect())
     }
 
     async fn claimed(

@@ -677,6 +677,9 @@ async fn picture(store: &mut impl Store) -> Vec<String> {
         lines.push(told(store.repair(id).await));
     }
     lines.push(told(store.known_sources().await));
+    let mut settled = store.settled_intents(SCOPE).await.expect("intents");
+    settled.sort();
+    lines.push(format!("{settled:?}"));
     lines.push(told(store.carried(&SOURCES, NOW).await));
     lines.push(told(store.unconfirmed(SCOPE).await));
     lines.push(told(store.runs(3).await));

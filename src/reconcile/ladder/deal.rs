@@ -24,6 +24,7 @@ impl Ladder<'_, '_> {
         open.sort_by_key(|&intent| {
             let row = &component.intents[intent].row_data;
             (
+                self.stands_elsewhere(intent),
                 deal_rank(row.status),
                 !row.processor_ref.is_empty(),
                 row.idempotency_key,
@@ -208,7 +209,7 @@ impl Ladder<'_, '_> {
             (row.occurred_at, row.operation_id)
         });
         let mut ordered = intents.to_vec();
-        ordered.sort_by_key(|&intent| self.key_order(intent));
+        ordered.sort_by_key(|&intent| (self.stands_elsewhere(intent), self.key_order(intent)));
         let waiting: Vec<usize> = ordered
             .iter()
             .copied()
@@ -264,7 +265,13 @@ impl Ladder<'_, '_> {
         let mut intents = intents.to_vec();
         intents.sort_by_key(|&intent| {
             let row = &component.intents[intent].row_data;
-            (deal_rank(row.status), row.idempotency_key, row.intent_id)
+            let is_answered = self.stands_elsewhere(intent);
+            (
+                is_answered,
+                deal_rank(row.status),
+                row.idempotency_key,
+                row.intent_id,
+            )
         });
         let mut operations = operations.to_vec();
         operations.sort_by_key(|&operation| {

@@ -27,6 +27,7 @@ use hashbrown::{HashMap, HashSet};
 use super::component::Component;
 use super::keys::Key;
 use super::rules::Rules;
+use crate::model::answer::Standing;
 use crate::model::intent::IntentStatus;
 use crate::model::operation::{Family, OperationKind};
 use crate::model::verdict::Rule;
@@ -299,7 +300,7 @@ fn given_back(component: &Component<'_>, parents: &[Option<usize>]) -> Vec<i128>
     back
 }
 
-/// The order in which intents are dealt: succeeded first, then open, then failed or called off; then by key and id.
+/// The order in which intents are dealt, those last for which money stands that is not at hand: succeeded first, then open, then failed or called off; then by key and id.
 pub(crate) fn deal_rank(status: IntentStatus) -> u8 {
     match status {
         IntentStatus::Succeeded | IntentStatus::Won | IntentStatus::Lost => 0,
@@ -331,6 +332,11 @@ impl<'a> Ladder<'_, 'a> {
     /// Whether an operation that moved money claims the intent.
     fn is_taken(&self, intent: usize) -> bool {
         self.paid[intent] > 0
+    }
+
+    /// Whether money stands for the intent that is not at hand: at another source, or forgotten. Who waits comes before it.
+    fn stands_elsewhere(&self, intent: usize) -> bool {
+        self.component.intents[intent].elsewhere == Some(Standing::Stands)
     }
 
     fn depth_max(&self) -> u32 {

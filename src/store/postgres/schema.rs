@@ -57,7 +57,8 @@ const IS_THERE: Sql = sql!(
      (select coalesce(string_agg(c.relname, ', ' order by c.relname), '') \
      from pg_class as c join pg_namespace as n on n.oid = c.relnamespace \
      where n.nspname = $1 and c.relkind in ('r', 'p') and not c.relispartition \
-     and c.relname not in ('schema_version', 'generations', 'horizons') \
+     and c.relname not in \
+     ('schema_version', 'generations', 'horizons', 'settled_intents') \
      and not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert') \
      and (has_table_privilege(c.oid, 'update') or c.relname <> all ($2)))) as not_granted, \
      (select count(*) where current_setting('transaction_read_only') = 'on') as is_read_only, \

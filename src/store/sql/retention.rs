@@ -51,6 +51,27 @@ const RAISE_HORIZON: Sql = sql!(
      forgotten = horizons.forgotten + excluded.forgotten"
 );
 
+/// Of intents that nothing is linked with, those that share a key with generation $1.
+const SETTLE_INTENTS: Sql = sql!(
+    "with unlinked as materialized (\
+     select i.scope, i.intent_id, i.idempotency_key, i.reference, i.processor_ref from intents as i \
+     where i.superseded_by = '' and i.status in ('succeeded', 'lost') and not exists (select 1 \
+     from matches as m where m.intent_id = i.intent_id and m.scope = i.scope)) \
+     insert into settled_intents (scope, intent_id, generation) \
+     select u.scope, u.intent_id, $1 from unlinked as u where exists (select 1 from operations as o \
+     where u.processor_ref <> '' and o.operation_id = u.processor_ref and o.generation = $1) \
+     or exists (select 1 from operations as o where u.processor_ref <> '' and o.object_id <> '' \
+     and o.object_id = u.processor_ref and o.generation = $1) \
+     or exists (select 1 from operations as o where u.reference <> '' and o.reference <> '' \
+     and o.reference = u.reference and o.generation = $1) \
+     or exists (select 1 from operations as o where u.idempotency_key <> '' and o.reference <> '' \
+     and o.reference = u.idempotency_key and o.generation = $1) \
+     or exists (select 1 from operations as o where o.reference <> '' and o.reference = u.intent_id \
+     and o.generation = $1) on conflict do nothing"
+);
+
+const SETTLED_INTENTS: Sql = sql!("select intent_id from settled_intents where scope = $1");
+
 const HORIZON: Sql = sql!("select horizon from horizons where source = $1");
 
 const CLAIMED: Sql = sql!(
@@ -185,6 +206,19 @@ pub(super) async fn horizon(
     row.map(|row| row.int("horizon").map(Instant)).transpose()
 }
 
+/// Intents of which everything was said when what they share a key with was forgotten.
+pub(super) async fn settled_intents(
+    session: &mut impl Engine,
+    scope: &str,
+) -> Result<Vec<String>, Failure> {
+    session
+        .rows("reading settled intents", SETTLED_INTENTS, &[scope.into()])
+        .await?
+        .iter()
+        .map(|row| row.text("intent_id"))
+        .collect()
+}
+
 /// The operations with these ids that were ever seen.
 pub(super) async fn claimed(
     session: &mut impl Engine,
@@ -273,6 +307,8 @@ pub(super) async fn forget(
                 ];
                 session.write(doing, RAISE_HORIZON, &values).await?;
             }
+            let number = [generation.number.into()];
+            session.write(doing, SETTLE_INTENTS, &number).await?;
             let values = [generation.number.into(), retention.as_of.0.into()];
             session.write(doing, NOTE_DROPPED, &values).await?;
             session.drop_generation(generation.number).await?;
