@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::breaks::BreakClass;
 use crate::model::statement::Statement;
+use crate::model::verdict::Disposition;
 use crate::money::format_minor;
 use crate::processor::csv::BalanceFacts;
 use crate::report::{Check, CheckStatus};
@@ -70,6 +71,7 @@ pub(super) fn checks(told: &Told, facts: &RunFacts<'_>, statement: &[Statement])
             ));
         }
         checks.extend(balance_check(slice));
+        checks.extend(conversions_check(slice));
         checks.extend(held_back(slice));
         for (&currency, &sum) in &slice.outcome.deltas {
             let detail = format!(
@@ -182,6 +184,33 @@ fn balance_check(slice: &Slice) -> Option<Check> {
         name: format!("balance {}", slice.name),
         status,
         detail,
+    })
+}
+
+/// How many conversions of the rows in scope are folded into what they convert, and how many stand by themselves. A figure:
+/// the other half of a conversion may come later, and its rows are counted either way.
+fn conversions_check(slice: &Slice) -> Option<Check> {
+    let conversions = slice.conversions();
+    let in_scope = |row: usize| slice.outcome.operations[row] != Disposition::OutOfScope;
+    let whole = (conversions.folded.iter())
+        .filter(|one| in_scope(one.operation) || one.legs.iter().any(|&leg| in_scope(leg)))
+        .count();
+    let partial = (conversions.partial.iter())
+        .filter(|legs| legs.iter().any(|&leg| in_scope(leg)))
+        .count();
+    let mut told = Vec::new();
+    if whole > 0 {
+        told.push(format!("{whole} folded into what they convert"));
+    }
+    if partial > 0 {
+        told.push(format!(
+            "the rows of {partial} do not account for one operation to the last unit and stand by themselves"
+        ));
+    }
+    (!told.is_empty()).then(|| Check {
+        name: format!("conversions {}", slice.name),
+        status: CheckStatus::Info,
+        detail: told.join("; "),
     })
 }
 

@@ -13,6 +13,7 @@ use crate::model::operation::Operations;
 use crate::model::run::{Basis, Window};
 use crate::model::verdict::Disposition;
 use crate::money::Money;
+use crate::reconcile::conversions::conversions;
 use crate::reconcile::explain::{self, Explanation, Subject};
 use crate::reconcile::rules::Frame;
 use crate::report::Format;
@@ -266,6 +267,14 @@ fn facts(gathered: &Gathered, subject: Subject) -> Vec<(&'static str, String)> {
             fact("account", data.account);
             if data.line > 0 {
                 fact("line", &data.line.to_string());
+            }
+            let rows = &gathered.recognised;
+            let conversions = conversions(&rows.operations, &rows.seen);
+            if let Some(settled) = conversions.settled().get(&row) {
+                fact("settled", &settled.to_string());
+            }
+            if let Some(&into) = conversions.folded_into().get(&row) {
+                fact("folded_into", rows.operations.get(into).operation_id);
             }
             fact("invalid", data.invalid);
         }

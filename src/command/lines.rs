@@ -262,6 +262,7 @@ pub(super) fn lateness(slice: &Slice) -> Option<Lateness> {
 }
 
 pub(super) fn matches(slice: &Slice) -> Vec<MatchLine> {
+    let settled = slice.conversions().settled();
     slice
         .outcome
         .matches
@@ -281,6 +282,7 @@ pub(super) fn matches(slice: &Slice) -> Vec<MatchLine> {
                 rule: pair.rule,
                 delta: (pair.delta_minor != 0)
                     .then(|| Money::new(pair.delta_minor, operation.currency)),
+                settled: settled.get(&pair.operation).copied(),
             }
         })
         .collect()
@@ -323,6 +325,7 @@ pub(super) fn ignored<'s>(
         _ => None,
     };
     let money = |minor, currency| (currency != Currency::NONE).then(|| Money::new(minor, currency));
+    let folded_into = slice.conversions().folded_into();
     let of_operations = slice.outcome.operations.iter().enumerate();
     let of_operations = of_operations.filter_map(move |(row, verdict)| {
         let data = operations.get(row);
@@ -331,6 +334,9 @@ pub(super) fn ignored<'s>(
             operation_id: data.operation_id.to_owned(),
             reason,
             money: money(data.amount_minor, data.currency),
+            folded_into: folded_into.get(&row).map_or_else(String::new, |&into| {
+                operations.get(into).operation_id.to_owned()
+            }),
         })
     });
     let of_intents = slice.outcome.intents.iter().enumerate();
@@ -343,6 +349,7 @@ pub(super) fn ignored<'s>(
                 operation_id: String::new(),
                 reason,
                 money: money(data.amount_minor, data.currency),
+                folded_into: String::new(),
             })
     });
     of_operations.chain(of_intents)

@@ -9,6 +9,7 @@ use crate::model::intent::IntentKind;
 use crate::model::repair::Repair;
 use crate::model::run::{Basis, Watermark};
 use crate::model::verdict::{Disposition, Pending};
+use crate::reconcile::conversions::{Conversions, conversions};
 use crate::reconcile::rules::{Frame, Rules};
 use crate::reconcile::{self, Outcome, Seen};
 use crate::report::Check;
@@ -104,6 +105,12 @@ impl Slice {
     /// Whether anything differed.
     pub(super) fn has_found(&self) -> bool {
         !self.outcome.findings.is_empty() || !self.conflict_breaks.is_empty()
+    }
+
+    /// The conversions among its rows, those included that were read for linking only.
+    pub(super) fn conversions(&self) -> Conversions {
+        let rows = &self.gathered.recognised;
+        conversions(&rows.operations, &rows.seen)
     }
 
     /// Lag and lookback in seconds, where this run went on from a stored watermark.

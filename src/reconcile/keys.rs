@@ -11,6 +11,7 @@ use hashbrown::{DefaultHashBuilder, HashSet, HashTable};
 
 use super::Snapshot;
 use crate::model::operation::OperationKind;
+use crate::model::text::Text;
 
 /// A key as a number; 0 = none.
 pub(crate) type Key = u32;
@@ -188,10 +189,16 @@ impl<'a> Half<'a> {
         for (at, keys) in operation_keys.chunks_mut(BLOCK_ROWS).enumerate() {
             let first = at * BLOCK_ROWS;
             for row in first..first + keys.len() {
+                // A conversion names the payment whose money it turns into other money; it says nothing about it.
+                let parent = if operations.kind[row] == OperationKind::Conversion {
+                    Text::default()
+                } else {
+                    operations.parent_id[row]
+                };
                 for span in [
                     operations.operation_id[row],
                     operations.reference[row],
-                    operations.parent_id[row],
+                    parent,
                     operations.object_id[row],
                     operations.payout_id[row],
                 ] {

@@ -23,6 +23,7 @@
 //! | `guard` | is a plan too much to be true? |
 //! | `tally` | do counts and sums add up? |
 //! | [`bridge`] | why do the two sides differ? |
+//! | [`conversions`] | what did a payment become in the currency of the balance? |
 //! | [`explain`] | which rung found whom, and what differed? |
 //!
 //! Decisions: one transaction's worth of rows is one call; partitioning is by connected component and happens inside.
@@ -32,6 +33,7 @@
 mod absence;
 pub mod bridge;
 mod component;
+pub mod conversions;
 pub mod explain;
 mod guard;
 mod judge;

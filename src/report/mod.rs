@@ -482,6 +482,9 @@ pub struct MatchLine {
     pub rule: Rule,
     /// A tolerated or rounded difference, operation minus intent.
     pub delta: Option<Money>,
+    /// What a conversion made of the operation in the currency of the balance, after fees; positive = our balance grew.
+    /// `None` = it was not converted, or its conversion does not account for it.
+    pub settled: Option<Money>,
 }
 
 /// A row whose time has not come, as it is listed.
@@ -508,4 +511,6 @@ pub struct IgnoredLine {
     pub reason: IgnoreReason,
     /// Its amount, where it is readable.
     pub money: Option<Money>,
+    /// The operation that a row of a conversion is folded into; empty = none.
+    pub folded_into: String,
 }

@@ -51,6 +51,7 @@ pub fn redacted(report: &RunReport, columns: &[Column]) -> RunReport {
     }
     for line in report.ignored.iter_mut().flatten() {
         mask.pair(&mut line.intent_id, &mut line.operation_id);
+        mask.text(Column::OperationId, &mut line.folded_into);
     }
     for file in report.sources.iter_mut().flat_map(|it| &mut it.files) {
         mask.text(Column::Files, &mut file.path);

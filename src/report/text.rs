@@ -677,7 +677,11 @@ fn included(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
                 .delta
                 .map(|delta| format!(" · delta {delta}"))
                 .unwrap_or_default();
-            page.line(&format!("  {ids} · {}{delta}", line.rule))
+            let settled = line
+                .settled
+                .map(|settled| format!(" · settled as {settled}"))
+                .unwrap_or_default();
+            page.line(&format!("  {ids} · {}{delta}{settled}", line.rule))
         })?;
     }
     if let Some(pending) = &report.pending {
@@ -699,7 +703,11 @@ fn included(page: &mut Page<'_>, report: &RunReport) -> io::Result<()> {
                 .money
                 .map(|money| format!(" · {money}"))
                 .unwrap_or_default();
-            page.line(&format!("  {ids} · {}{money}", line.reason))
+            let folded = match line.folded_into.as_str() {
+                "" => String::new(),
+                operation => format!(" · folded into {operation}"),
+            };
+            page.line(&format!("  {ids} · {}{money}{folded}", line.reason))
         })?;
     }
     Ok(())

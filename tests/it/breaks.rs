@@ -1741,6 +1741,29 @@ fn other_rows_are_counted_and_ask_nothing() {
              ignored ot_1 no_money",
         ),
         (
+            "a conversion says nothing about the payment that it names",
+            "ch_1 charge succeeded 1000 ref=A
+             co_1 conversion succeeded -1000 parent=ch_1
+             co_2 conversion succeeded 1200 USD parent=ch_1
+             A charge 1000 succeeded proc=ch_1",
+            "match A ch_1 processor_ref
+             ignored co_1 conversion
+             ignored co_2 conversion",
+        ),
+        (
+            "nor do halves of one, beside a refund",
+            "ch_1 charge succeeded 1000 ref=A
+             co_1 conversion succeeded -1000 parent=ch_1
+             re_1 refund succeeded -1000 parent=ch_1
+             co_2 conversion succeeded 1000 parent=re_1
+             A charge 1000 succeeded proc=ch_1
+             R refund 1000 succeeded proc=re_1 parent=A",
+            "match A ch_1 processor_ref
+             match R re_1 processor_ref
+             ignored co_1 conversion
+             ignored co_2 conversion",
+        ),
+        (
             "money of an unnamed kind is asked about",
             "ot_1 other succeeded 100
              dr_1 dispute_reversal succeeded 100 parent=du_9",

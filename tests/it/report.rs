@@ -226,6 +226,7 @@ pub(crate) fn full() -> RunReport {
         account: "acct_1".to_owned(),
         rule: Rule::Reference,
         delta: Some(aud(1)),
+        settled: Some(aud(4107)),
     }]);
     report.pending = Some(vec![PendingLine {
         intent_id: "ORD-9".to_owned(),
@@ -238,6 +239,7 @@ pub(crate) fn full() -> RunReport {
         operation_id: "ch_8".to_owned(),
         reason: IgnoreReason::FailedAttempt,
         money: None,
+        folded_into: "ch_7".to_owned(),
     }]);
     "acct_1".clone_into(&mut report.breaks[1].item.account);
     report.resolved[0].money = Some(aud(500));
@@ -393,6 +395,10 @@ fn the_json_report_has_the_shape_of_the_contract() {
         ("/sources/0/lateness/late/2", serde_json::json!(1)),
         ("/matches/0/rule", serde_json::json!("reference")),
         (
+            "/matches/0/settled",
+            serde_json::json!({"amount": "41.07", "currency": "AUD", "minor": 4107}),
+        ),
+        (
             "/pending/0",
             serde_json::json!({
                 "intent_id": "ORD-9", "operation_id": null, "due_at": "2026-03-10T12:30:00Z",
@@ -401,7 +407,9 @@ fn the_json_report_has_the_shape_of_the_contract() {
         ),
         (
             "/ignored/0",
-            serde_json::json!({"intent_id": null, "operation_id": "ch_8", "reason": "failed_attempt"}),
+            serde_json::json!({
+                "intent_id": null, "operation_id": "ch_8", "reason": "failed_attempt", "folded_into": "ch_7",
+            }),
         ),
         ("/checks/0/status", serde_json::json!("pass")),
         ("/warnings/0/code", serde_json::json!("feed_unchanged")),

@@ -157,7 +157,11 @@ pub(super) fn included(page: &mut String, report: &RunReport) {
         report.matches.as_deref(),
         |line| {
             let ids = [line.intent_id.clone(), line.operation_id.clone()];
-            (ids, [line.rule.to_string(), money(line.delta)])
+            let rule = match line.settled {
+                Some(settled) => format!("{}, settled as {settled}", line.rule),
+                None => line.rule.to_string(),
+            };
+            (ids, [rule, money(line.delta)])
         },
     );
     list(
@@ -178,7 +182,11 @@ pub(super) fn included(page: &mut String, report: &RunReport) {
         report.ignored.as_deref(),
         |line| {
             let ids = [line.intent_id.clone(), line.operation_id.clone()];
-            (ids, [line.reason.to_string(), money(line.money)])
+            let reason = match line.folded_into.as_str() {
+                "" => line.reason.to_string(),
+                operation => format!("{}, folded into {operation}", line.reason),
+            };
+            (ids, [reason, money(line.money)])
         },
     );
 }

@@ -238,6 +238,7 @@ fn delivery_wire(line: &Delivery) -> DeliveryWire<'_> {
 
 fn ignored_wire(line: &IgnoredLine) -> IgnoredWire<'_> {
     IgnoredWire {
+        folded_into: maybe(&line.folded_into),
         intent_id: maybe(&line.intent_id),
         money: line.money.map(money_wire),
         operation_id: maybe(&line.operation_id),
@@ -252,6 +253,7 @@ fn match_wire(line: &MatchLine) -> MatchWire<'_> {
         intent_id: maybe(&line.intent_id),
         operation_id: maybe(&line.operation_id),
         rule: line.rule.as_str().into(),
+        settled: line.settled.map(money_wire),
     }
 }
 

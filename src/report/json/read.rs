@@ -247,6 +247,7 @@ fn ignored_of(wire: IgnoredWire<'_>) -> Result<IgnoredLine, ReadError> {
         operation_id: text_of(wire.operation_id),
         reason: word("reason", &wire.reason, IgnoreReason::from_word)?,
         money: money_of(wire.money)?,
+        folded_into: text_of(wire.folded_into),
     })
 }
 
@@ -257,6 +258,7 @@ fn match_of(wire: MatchWire<'_>) -> Result<MatchLine, ReadError> {
         account: text_of(wire.account),
         rule: word("rule", &wire.rule, Rule::from_word)?,
         delta: money_of(wire.delta)?,
+        settled: money_of(wire.settled)?,
     })
 }
 

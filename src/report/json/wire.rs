@@ -129,6 +129,8 @@ pub(super) struct FileWire<'a> {
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct IgnoredWire<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) folded_into: Option<Cow<'a, str>>,
     pub(super) intent_id: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) money: Option<MoneyWire<'a>>,
@@ -171,6 +173,8 @@ pub(super) struct MatchWire<'a> {
     pub(super) intent_id: Option<Cow<'a, str>>,
     pub(super) operation_id: Option<Cow<'a, str>>,
     pub(super) rule: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) settled: Option<MoneyWire<'a>>,
 }
 
 /// An amount; `minor` is as wide as a sum may be.
