@@ -7,6 +7,7 @@
 
 mod alerts;
 mod api;
+mod api_adyen;
 mod api_diff;
 mod api_events;
 mod api_faults;

@@ -43,6 +43,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         include_str!("../profiles/adyen.reports.toml"),
     ),
     (
+        "adyen.transfers",
+        include_str!("../profiles/adyen.transfers.toml"),
+    ),
+    (
         "checkoutcom.reports",
         include_str!("../profiles/checkoutcom.reports.toml"),
     ),

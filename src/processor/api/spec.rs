@@ -106,6 +106,9 @@ pub struct HttpSpec {
     pub headers: Vec<(String, String)>,
     /// Header that carries the account of the source, where it names one.
     pub account_header: Option<String>,
+    /// The parameter of every list that carries the account of the source, by what the account begins with, the longest
+    /// beginning first. Where there is one, the source has to name an account.
+    pub account_params: Vec<(String, String)>,
     /// For one request.
     pub timeout: Span,
     /// Requests in a second.
@@ -114,6 +117,16 @@ pub struct HttpSpec {
     pub max_window: Option<Span>,
     /// When to try again.
     pub retry: RetrySpec,
+}
+
+impl HttpSpec {
+    /// The parameter that carries an account; `None` = this profile has none for such a name.
+    pub fn account_param(&self, account: &str) -> Option<(String, String)> {
+        let mut known = self.account_params.iter();
+        known
+            .find(|(prefix, _)| account.starts_with(prefix.as_str()))
+            .map(|(_, param)| (param.clone(), account.to_owned()))
+    }
 }
 
 /// `[http.retry]`.
@@ -572,10 +585,13 @@ impl Compiler<'_> {
         if max_rps == 0 {
             return Err(self.refuse("http.max_rps = 0 would ask nothing"));
         }
+        let mut account_params: Vec<(String, String)> = wire.account_param.into_iter().collect();
+        account_params.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         Ok(HttpSpec {
             base: wire.base,
             headers: wire.headers.into_iter().collect(),
             account_header: wire.account_header,
+            account_params,
             timeout: self
                 .span("http.timeout", wire.timeout.as_deref())?
                 .unwrap_or(TIMEOUT),

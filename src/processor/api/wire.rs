@@ -85,6 +85,8 @@ pub(super) struct HttpWire {
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     pub account_header: Option<String>,
+    #[serde(default)]
+    pub account_param: BTreeMap<String, String>,
     pub timeout: Option<String>,
     pub max_rps: Option<u32>,
     pub max_window: Option<String>,

@@ -137,7 +137,7 @@ impl Account {
                     query: Vec::new(),
                 },
                 Next::Page(page) => {
-                    let mut query = fixed(request, job);
+                    let mut query = self.fixed(request, job);
                     query.extend(page);
                     Ask {
                         label,
@@ -207,7 +207,7 @@ impl Account {
     /// The first page alone, as small as it can be.
     pub(super) async fn first_page(&self, job: &Job) -> Result<(List, Option<Instant>), Trouble> {
         let request = &self.profile.requests[job.request];
-        let mut query = fixed(request, job);
+        let mut query = self.fixed(request, job);
         query.extend(Walk::new(&request.page, Some(1)).first());
         let ask = Ask {
             label: label(request, Some(1)),
@@ -227,6 +227,22 @@ impl Account {
             self.take(job, item, &mut list);
         }
         Ok((list, answer.date))
+    }
+
+    /// The parameters that every page has.
+    fn fixed(&self, request: &Request, job: &Job) -> Vec<(String, String)> {
+        let mut query = request.query.clone();
+        query.extend(self.profile.http.account_param(&self.rules.account));
+        if let Some(window) = &request.window {
+            query.extend(window.from.from(job.from));
+            query.extend(window.to.to(job.to));
+        }
+        if let (Some(each), Some(key)) = (&request.for_each, &job.key)
+            && !each.param.is_empty()
+        {
+            query.push((each.param.clone(), key.clone()));
+        }
+        query
     }
 
     /// Whose account an answer says that it is of; empty = it does not.
@@ -278,21 +294,6 @@ fn path(request: &Request, job: &Job) -> String {
         Some(key) if request.path.contains("{}") => request.path.replace("{}", &in_path(key)),
         _ => request.path.clone(),
     }
-}
-
-/// The parameters that every page has.
-fn fixed(request: &Request, job: &Job) -> Vec<(String, String)> {
-    let mut query = request.query.clone();
-    if let Some(window) = &request.window {
-        query.extend(window.from.from(job.from));
-        query.extend(window.to.to(job.to));
-    }
-    if let (Some(each), Some(key)) = (&request.for_each, &job.key)
-        && !each.param.is_empty()
-    {
-        query.push((each.param.clone(), key.clone()));
-    }
-    query
 }
 
 /// An id as one part of a path: whatever could lead elsewhere is written in numbers.

@@ -114,6 +114,12 @@ impl Account {
             .remedy("leave it out")
             .state("nothing was sent"));
         }
+        if rules.account.is_empty() && !profile.http.account_params.is_empty() {
+            return Err(Failure::rejected("account is missing")
+                .why("the lists are those of one account")
+                .remedy("write its name: account = \"…\"")
+                .state("nothing was sent"));
+        }
         if profile.rows.has_no_mode() {
             // The key was all there is to tell it by.
             rules.mode = None;
