@@ -51,7 +51,7 @@ fn mollie_lists_are_walked_until_they_are_too_old() {
         json!({"resource": "payment", "id": id, "mode": "live", "createdAt": at, "status": status, "description": "Order 7", "paidAt": at,
             "amount": {"currency": currency, "value": value}, "metadata": {"order": format!("M-{id}")}, "_links": {"self": {"href": "x"}}})
     };
-    let fake = Fake::with(Box::new(move |asked: &Asked, _: &Shelf| {
+    let fake = Fake::with(Box::new(move |asked: &Asked, shelf: &Shelf| {
         if asked.header("authorization") != Some("Bearer live_k") {
             return (401, json!({}));
         }
@@ -63,6 +63,7 @@ fn mollie_lists_are_walked_until_they_are_too_old() {
             )
         };
         match (asked.path.as_str(), asked.of("from")) {
+            ("/v2/profiles/me", None) => (200, json!({"resource": "profile", "id": shelf.account, "mode": "live"})),
             ("/v2/payments", None) => list(
                 "payments",
                 vec![
@@ -117,7 +118,8 @@ fn mollie_lists_are_walked_until_they_are_too_old() {
         }
     }))
     .open();
-    let (_, told) = ask(
+    fake.shelf().account = json!("pfl_1");
+    let (scene, told) = ask(
         &fake,
         "mollie.api",
         &[("api_key", "live_k")],
@@ -147,6 +149,15 @@ fn mollie_lists_are_walked_until_they_are_too_old() {
             .asked
             .iter()
             .all(|asked| asked.of("from") != Some("tr_never"))
+    );
+    // The key of another website profile.
+    fake.shelf().account = json!("pfl_2");
+    let other = scene.say(&format!("run -f json --as-of {AS_OF}"));
+    assert!(
+        other.code == 5 && other.stderr.contains("pfl_2"),
+        "{} {}",
+        other.stdout,
+        other.stderr
     );
     let (_, told) = ask(&fake, "mollie.api", &[("api_key", "test_k")], "");
     assert!(
