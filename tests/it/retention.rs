@@ -294,6 +294,21 @@ fn a_dry_run_says_what_would_be_forgotten_and_why_the_rest_stays() {
         let told = prune(&scene, "2025-06-02", "-f json").json();
         assert_eq!(told["forgotten"]["operations"], 2, "{told}");
         assert_eq!(breaks(&night(&scene, "2025-06-03")), set(&[]));
+        if let Some(database) = database {
+            let url = database.url();
+            let tables: Vec<String> = aside(move || async move {
+                let mut session = sqlx::PgConnection::connect(&url).await.expect("a session");
+                let partitions = "select cast(inhrelid as regclass)::text from pg_inherits \
+                    where inhparent = 'paysweep.operations'::regclass order by 1";
+                let found = sqlx::query_scalar(partitions).fetch_all(&mut session).await;
+                found.expect("the partitions")
+            });
+            assert!(!tables.is_empty(), "{tables:?}");
+            assert!(
+                !tables.contains(&"paysweep.operations_g1".to_owned()),
+                "{tables:?}"
+            );
+        }
         let runs = scene.say("runs list");
         assert!(runs.stdout.contains("operations prune"), "{}", runs.stdout);
         let told = scene.say("operations prune --as-of 2025-06-02T07:00:00Z");

@@ -15,11 +15,11 @@ use paysweep::model::operation::{Operation, Operations};
 use paysweep::model::repair::RepairState;
 use paysweep::model::verdict::Rule;
 use paysweep::store::contract::{
-    Claim, Commit, Decision, IntentChanges, Link, OperationSelection, Outcome, RunKey, RunStart,
-    Store,
+    Claim, Commit, Decision, IntentChanges, Link, OperationSelection, Outcome, Retention, RunKey,
+    RunStart, Store,
 };
 use paysweep::store::postgres::{Address, Mode, PostgresStore};
-use paysweep::time::Span;
+use paysweep::time::{Instant, Span};
 use sqlx::Row;
 
 use super::postgres::Database;
@@ -828,6 +828,17 @@ async fn a_role_needs_no_more_than_its_grants_and_is_denied_without_them() {
         .prune_runs(AS_OF, AS_OF, 100)
         .await
         .expect("old reports to be forgotten");
+    // What is forgotten of operations is a table that is dropped.
+    let retention = Retention {
+        as_of: AS_OF,
+        before: Instant::MAX,
+        floors: &[],
+        open_for: Span::ZERO,
+    };
+    let looked = store.generations(&retention).await.expect("one generation");
+    assert_eq!(looked.len(), 1);
+    let failure = store.forget(&retention).await.expect_err("not its own");
+    assert_eq!(failure.exit, Exit::Denied, "{failure}");
     // Each right too many is named.
     for (right, wanted) in [
         (
@@ -837,6 +848,10 @@ async fn a_role_needs_no_more_than_its_grants_and_is_denied_without_them() {
         (
             "grant delete on paysweep.breaks to R",
             "may delete from breaks",
+        ),
+        (
+            "grant delete on paysweep.operations_g1 to R",
+            "may delete from breaks, operations_g1",
         ),
         (
             "grant truncate on paysweep.repair_events to R",
