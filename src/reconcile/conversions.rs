@@ -80,10 +80,9 @@ pub fn conversions(operations: &Operations, seen: &[Seen]) -> Conversions {
         groups.entry(first).or_default().push(leg);
     }
     let mut named: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
-    for row in 0..operations.len() {
-        if operations.kind[row] == OperationKind::Conversion || seen[row] == Seen::Repeat {
-            continue;
-        }
+    let may_be_converted =
+        |row: usize| operations.kind[row] != OperationKind::Conversion && seen[row] != Seen::Repeat;
+    for row in (0..operations.len()).filter(|&row| may_be_converted(row)) {
         let account = text(operations.account[row]);
         let ids: HashSet<&str> = [operations.operation_id[row], operations.object_id[row]]
             .into_iter()

@@ -359,7 +359,7 @@ fn downloads_that_overlap_or_were_read_by_an_older_profile_change_nothing() {
             assert!(told.code <= 1, "{nights:?} {}", told.stderr);
             if night == 2 {
                 assert_eq!(told.code, 0, "{nights:?} {}", told.stdout);
-                assert_eq!(settled(&told), [format!("T1|GBP 12130 USD")], "{nights:?}");
+                assert_eq!(settled(&told), ["T1|GBP 12130 USD"], "{nights:?}");
                 assert_eq!(
                     (net(&told, "GBP"), net(&told, "USD")),
                     (0, 12130),
