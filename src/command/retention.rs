@@ -67,7 +67,10 @@ pub(crate) async fn execute(
     };
     let done = done.await.map_err(|failure| untouched(as_owner(failure)));
     if let Some(held) = &held {
-        give_back(&mut store, held, done.is_ok(), world).await?;
+        let exit = done
+            .as_ref()
+            .map_or_else(|failure| failure.exit, |_| Exit::Ok);
+        give_back(&mut store, held, exit, world).await?;
     }
     let found = done?;
     if common.quiet {
@@ -133,7 +136,7 @@ async fn hold(
         match claim.await {
             Ok(claim) => held.claims.push(claim),
             Err(failure) => {
-                give_back(store, &held, false, world).await?;
+                give_back(store, &held, failure.exit, world).await?;
                 return Err(failure);
             }
         }
@@ -144,7 +147,7 @@ async fn hold(
 async fn give_back(
     store: &mut AnyStore,
     held: &Held,
-    is_done: bool,
+    exit: Exit,
     world: &World<'_>,
 ) -> Result<(), Failure> {
     for claim in &held.claims {
@@ -153,14 +156,14 @@ async fn give_back(
     let end = RunEnd {
         run_id: &held.run_id,
         finished_at: (world.clock)(),
-        exit_code: if is_done {
-            Exit::Ok.code()
+        exit_code: exit.code(),
+        outcome: if exit == Exit::Ok {
+            "pruned"
         } else {
-            Exit::Temporary.code()
+            "not pruned"
         },
-        outcome: if is_done { "pruned" } else { "not pruned" },
         report_json: None,
-        is_completed: is_done,
+        is_completed: exit == Exit::Ok,
     };
     store.finish_run(&end).await
 }

@@ -430,7 +430,10 @@ impl View<'_, '_> {
             note(format!("{} belongs to it", linked.join(" and ")));
         }
         if intent.elsewhere.is_some() {
-            note("another source answers it".to_owned());
+            note(
+                "an operation of another source answers it, or one that is no longer stored"
+                    .to_owned(),
+            );
         }
     }
 
@@ -480,7 +483,10 @@ impl View<'_, '_> {
             differs.push(format!("{} belongs to it as well", others.join(" and ")));
         }
         if local.elsewhere.is_some() {
-            differs.push("another source answers it".to_owned());
+            differs.push(
+                "an operation of another source answers it, or one that is no longer stored"
+                    .to_owned(),
+            );
         }
         Candidate {
             id: local.row_data.intent_id.to_owned(),
