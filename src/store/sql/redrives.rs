@@ -18,7 +18,9 @@ const OF_INTENTS: Sql = sql!(
 
 const VOID_SEEN: Sql = move_on_where!(
     "r.action = 'redrive' and r.source " [in 1] " and e.state in ('proposed', 'approved') \
-     and exists (select 1 from matches as m where m.scope = r.scope and m.intent_id = r.intent_id)"
+     and (exists (select 1 from matches as m where m.scope = r.scope and m.intent_id = r.intent_id \
+     and m.is_principal = 1) or exists (select 1 from matches as m where m.scope = r.scope \
+     and m.intent_id = r.intent_id and m.is_principal = 0))"
 );
 
 const VOID_CLOSED: Sql = move_on_where!(

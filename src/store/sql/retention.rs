@@ -56,7 +56,9 @@ const SETTLE_INTENTS: Sql = sql!(
     "with unlinked as materialized (\
      select i.scope, i.intent_id, i.idempotency_key, i.reference, i.processor_ref from intents as i \
      where i.superseded_by = '' and i.status in ('succeeded', 'lost') and not exists (select 1 \
-     from matches as m where m.intent_id = i.intent_id and m.scope = i.scope)) \
+     from matches as m where m.intent_id = i.intent_id and m.scope = i.scope and m.is_principal = 1) \
+     and not exists (select 1 from matches as m where m.intent_id = i.intent_id and m.scope = i.scope \
+     and m.is_principal = 0)) \
      insert into settled_intents (scope, intent_id, generation) \
      select u.scope, u.intent_id, $1 from unlinked as u where exists (select 1 from operations as o \
      where u.processor_ref <> '' and o.operation_id = u.processor_ref and o.generation = $1) \
@@ -85,7 +87,7 @@ const KNOWN_SOURCES: Sql =
     sql!("select source from leases union select source from watermarks order by source");
 
 /// What is open, pending or young, and hangs on a row of generation $1: the first that is found. $2 tells for each source from
-/// when on its rows may still get a verdict.
+/// when on its rows may still get a verdict. Links are looked for twice, since each of their two indexes holds one kind of them.
 const WHAT_HOLDS_IT: Sql = sql!(
     "with floors as (select planned.value ->> 'source' as source, \
      cast(planned.value ->> 'floor' as bigint) as floor from " [planned 2] "), \
@@ -116,13 +118,23 @@ const WHAT_HOLDS_IT: Sql = sql!(
      and o.generation = $1 \
      union all \
      select 'intent', o.operation_id, a.intent_id from asked as a cross join matches as m \
-     cross join operations as o where m.intent_id = a.intent_id and m.scope = a.scope \
+     cross join operations as o where m.intent_id = a.intent_id and m.scope = a.scope and m.is_principal = 1 \
+     and o.operation_id = m.operation_id and o.source = m.source and o.account = m.account \
+     and o.generation = $1 \
+     union all \
+     select 'intent', o.operation_id, a.intent_id from asked as a cross join matches as m \
+     cross join operations as o where m.intent_id = a.intent_id and m.scope = a.scope and m.is_principal = 0 \
      and o.operation_id = m.operation_id and o.source = m.source and o.account = m.account \
      and o.generation = $1 \
      union all \
      select 'intent', o.operation_id, a.intent_id from asked as a cross join matches as m \
      cross join operations as o where a.parent_intent_id <> '' and m.intent_id = a.parent_intent_id \
-     and m.scope = a.scope and o.operation_id = m.operation_id and o.source = m.source \
+     and m.scope = a.scope and m.is_principal = 1 and o.operation_id = m.operation_id and o.source = m.source \
+     and o.account = m.account and o.generation = $1 \
+     union all \
+     select 'intent', o.operation_id, a.intent_id from asked as a cross join matches as m \
+     cross join operations as o where a.parent_intent_id <> '' and m.intent_id = a.parent_intent_id \
+     and m.scope = a.scope and m.is_principal = 0 and o.operation_id = m.operation_id and o.source = m.source \
      and o.account = m.account and o.generation = $1 \
      union all \
      select 'intent', o.operation_id, a.intent_id from asked as a cross join operations as o \
@@ -182,7 +194,13 @@ const WHAT_HOLDS_IT: Sql = sql!(
      select 'operation', o.operation_id, s.operation_id from subjects as s cross join matches as m \
      cross join matches as n cross join operations as o where m.operation_id = s.operation_id \
      and m.source = s.source and m.account = s.account and n.intent_id = m.intent_id \
-     and n.scope = m.scope and n.is_principal in (0, 1) and o.operation_id = n.operation_id \
+     and n.scope = m.scope and n.is_principal = 1 and o.operation_id = n.operation_id \
+     and o.source = n.source and o.account = n.account and o.generation = $1 \
+     union all \
+     select 'operation', o.operation_id, s.operation_id from subjects as s cross join matches as m \
+     cross join matches as n cross join operations as o where m.operation_id = s.operation_id \
+     and m.source = s.source and m.account = s.account and n.intent_id = m.intent_id \
+     and n.scope = m.scope and n.is_principal = 0 and o.operation_id = n.operation_id \
      and o.source = n.source and o.account = n.account and o.generation = $1) \
      select why, operation_id, other from held limit 1"
 );

@@ -130,6 +130,7 @@ const LISTED_INTENTS: Packed = Packed {
 const INTENTS_OF_A_SCOPE: &str =
     row_numbers!("select rowid as number from intents where scope = ?1 and superseded_by = ''");
 
+/// Links are looked for twice, since each of their two indexes holds one kind of them.
 const RECENT_OR_OPEN_INTENTS: &str = row_numbers!(
     "\
     select rowid as number from intents where scope = ?1 and created_at >= ?2 and superseded_by = '' \
@@ -142,7 +143,9 @@ const RECENT_OR_OPEN_INTENTS: &str = row_numbers!(
     union all \
     select i.rowid from intents as i where i.scope = ?1 and i.status in ('succeeded', 'lost') \
     and i.created_at < ?2 and i.superseded_by = '' and not exists (select 1 from matches as m \
-    where m.scope = i.scope and m.intent_id = i.intent_id)"
+    where m.scope = i.scope and m.intent_id = i.intent_id and m.is_principal = 1) \
+    and not exists (select 1 from matches as m \
+    where m.scope = i.scope and m.intent_id = i.intent_id and m.is_principal = 0)"
 );
 
 const INTENTS_KNOWN_BY_A_KEY: &str = row_numbers!(
@@ -272,4 +275,41 @@ pub(super) async fn intents(
     )
     .await?;
     Ok(stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{AssertSqlSafe, Row};
+
+    use super::*;
+    use crate::store::sqlite::open;
+
+    /// What is old grows for good: a question that looks through all links for each old row would take the square of it.
+    #[tokio::test]
+    async fn no_question_looks_through_a_whole_table_for_each_row() {
+        let mut store = open::in_memory().await.expect("a store");
+        for question in [
+            RECENT_OR_UNDECIDED_OPERATIONS,
+            OPERATIONS_KNOWN_BY_A_KEY,
+            PARTS_OF_PAYOUTS,
+            RECENT_OR_OPEN_INTENTS,
+            INTENTS_KNOWN_BY_A_KEY,
+            INTENTS_KNOWN_BY_ID,
+        ] {
+            let plan = AssertSqlSafe(format!("explain query plan {question}"));
+            let steps = sqlx::query(plan).fetch_all(&mut store).await;
+            let steps: Vec<(i64, i64, String)> = (steps.expect("a plan").iter())
+                .map(|row| (row.get("id"), row.get("parent"), row.get("detail")))
+                .collect();
+            let is_asked_again = |id: i64| {
+                (steps.iter()).any(|step| step.0 == id && step.2.starts_with("CORRELATED"))
+            };
+            for (_, parent, detail) in &steps {
+                assert!(
+                    !(is_asked_again(*parent) && detail.starts_with("SCAN")),
+                    "{detail} in {question}"
+                );
+            }
+        }
+    }
 }
