@@ -117,7 +117,9 @@ const RECENT_OR_OPEN_INTENTS: &str = intents_from!(
      and (k.intent_id in (select intent_id from breaks where resolved_run = '' \
      and intent_id <> '') \
      or (k.status in ('succeeded', 'lost') and not exists (select 1 from matches as m \
-     where m.scope = k.scope and m.intent_id = k.intent_id)))) as i"
+     where m.scope = k.scope and m.intent_id = k.intent_id and m.is_principal = 1) \
+     and not exists (select 1 from matches as m where m.scope = k.scope \
+     and m.intent_id = k.intent_id and m.is_principal = 0)))) as i"
 );
 
 const INTENTS_BY_KEYS: &str = intents_from!(
